@@ -1,0 +1,51 @@
+/* The threads of a process, as the kernel sees them. */
+#ifndef SCRY_ACCESS_TASK_H
+#define SCRY_ACCESS_TASK_H
+
+#include "access/process.h"
+
+struct task {
+    pid_t tid;    /* as we see it */
+    pid_t ns_tid; /* as the target sees it: what CPython stores */
+    char state;   /* R S D T t Z X I, 0 if unknown */
+    char comm[16];
+};
+
+struct task_list {
+    struct task *items; /* by tid */
+    size_t count;
+    size_t cap;
+};
+
+/* Refresh the list; memory is reused. ns_tid costs one more file per thread and is read only for threads
+ * not seen before, and only when the process lives in another pid namespace. */
+int tasks_read(const struct process *process, struct task_list *list);
+const struct task *tasks_by_ns_tid(const struct task_list *list, pid_t ns_tid);
+void tasks_done(struct task_list *list);
+
+enum task_activity {
+    TASK_UNKNOWN, /* /proc does not say, or the thread is gone */
+    TASK_RUNNING, /* on a CPU, or ready to run */
+    TASK_BLOCKED, /* asleep in the kernel */
+};
+
+/* One thread watched from tick to tick through descriptors that stay open. */
+struct task_watch {
+    pid_t tid;
+    int schedstat_fd; /* -1 when not to be had */
+    int syscall_fd;
+    int stat_fd;
+    scry_nsec run_time; /* as last read: time on a CPU so far */
+};
+
+int task_watch_open(struct task_watch *w, const struct process *process, pid_t tid);
+void task_watch_close(struct task_watch *w);
+/* What it does now. *ret_ran: run time moved since the last call (always true on the first). */
+enum task_activity task_watch_look(struct task_watch *w, bool *ret_ran);
+
+/* What a blocked thread waits for, in a few words: "futex", "epoll_wait", "read pipe",
+ * "recvfrom tcp 127.0.0.1:5432", "clock_nanosleep"; "" when it runs or /proc does not say. Everything taken
+ * from the target's side (paths, names) is cut and made printable. */
+void task_wait_reason(const struct process *process, pid_t tid, char *to, size_t cap);
+
+#endif

@@ -1,0 +1,82 @@
+/* CPython inside a process: found once, then asked for its threads and their frames. */
+#ifndef SCRY_CPYTHON_PYTHON_H
+#define SCRY_CPYTHON_PYTHON_H
+
+#include "access/mem.h"
+#include "access/process.h"
+#include "cpython/code.h"
+#include "cpython/layout.h"
+
+struct python {
+    struct py_version version;
+    struct layout layout; /* complete: table and published offsets merged */
+    struct py_view view;
+    scry_addr runtime;         /* _PyRuntime; 0 before 3.7 */
+    scry_addr interp_head_at;  /* where the pointer to the first interpreter stands */
+    scry_addr tstate_current_at; /* GIL holder pointer up to 3.11, else 0 */
+    scry_addr code_type;       /* PyCode_Type, learned from the first code object; 0 = not yet */
+    char *binary;              /* the file Python was found in, in the target's view */
+    char found_by[128];        /* how, for `--verbose` and tests */
+    struct code_cache codes;
+};
+
+/* Look for CPython in this process. NOT_PYTHON and UNSUPPORTED say what was tried; NOT_READY when Python is
+ * there but has not made its first interpreter yet. `mem` stays the caller's. */
+int python_find(const struct process *process, struct mem *mem, struct python **ret_python,
+                struct error *err);
+void python_free(struct python *py);
+/* Cheap look at maps alone: could this be Python? For ps and for process trees. *ret_version may be partial
+ * (minor only) or zero. */
+bool python_likely(const struct process *process, struct py_version *ret_version);
+
+struct py_frame {
+    scry_addr addr;
+    const struct py_code *code;
+    int32_t line;   /* 0 = none */
+    int32_t offset; /* of the instruction, in bytes from the start of the bytecode */
+    bool is_entry;  /* the evaluator was entered from C here: native frames lie below */
+    bool is_shim_entry;
+};
+
+struct py_thread {
+    scry_addr tstate;
+    scry_addr interp;
+    int64_t interp_id;
+    uint64_t thread_id; /* pthread_t */
+    pid_t ns_tid;       /* the OS thread id as the target sees it; 0 = unknown */
+    bool owns_gil;      /* holds the GIL; free-threaded: is attached */
+    bool in_gc;
+    bool incomplete;    /* the walk stopped early: broken chain or a limit */
+    struct py_frame *frames; /* leaf first */
+    size_t frame_count, frame_cap;
+};
+
+struct py_threads {
+    struct py_thread *items; /* in the interpreter's order: newest first */
+    size_t count, cap;
+};
+
+/* The thread states, without frames. Memory of the list is reused. */
+int python_threads(struct python *py, struct py_threads *list);
+/* Read one thread's frames (and refresh owns_gil). The thread should stand still; if it does not, what comes
+ * back is bounded and harmless, but may be torn. */
+int python_walk(struct python *py, struct py_thread *thread);
+void py_threads_done(struct py_threads *list);
+
+/* One variable of a frame. */
+struct py_local {
+    char *name;
+    scry_addr addr;
+    bool is_arg;
+    char *repr;
+};
+struct py_locals {
+    struct py_local *items;
+    size_t count, cap;
+};
+/* Arguments and variables of a frame, each repr at most `budget` characters. */
+int python_locals(struct python *py, const struct py_frame *frame, size_t budget,
+                  struct py_locals *ret_locals);
+void py_locals_done(struct py_locals *locals);
+
+#endif

@@ -1,0 +1,42 @@
+/* The sampler: looks at one process or a tree of them at a steady rate and writes what it sees. */
+#ifndef SCRY_ENGINE_SAMPLER_H
+#define SCRY_ENGINE_SAMPLER_H
+
+#include "engine/recording.h"
+#include "engine/target.h"
+
+struct sampler_options {
+    double rate;            /* per second, > 0 */
+    scry_nsec duration;     /* 0 = until told to stop */
+    enum blocking blocking;
+    bool gil_only;          /* -g */
+    bool idle;              /* -i: keep threads that are not active */
+    bool subprocesses;      /* -s */
+    scry_nsec patience;     /* how long to wait for Python to start in the first process */
+};
+
+enum sampler_end {
+    SAMPLER_DURATION, /* the time was up */
+    SAMPLER_STOPPED,  /* asked to stop */
+    SAMPLER_EXITED,   /* the process ended */
+};
+
+struct sampler_stats {
+    scry_nsec elapsed;
+    uint64_t ticks, samples, torn, late, missed, errors;
+    uint32_t processes, threads;
+    scry_nsec own_cpu;
+};
+
+struct sampler;
+int sampler_new(pid_t pid, const struct sampler_options *options, struct rec_writer *writer,
+                struct sampler **ret_sampler, struct error *err);
+/* Run to the end. `tick` (may be NULL) is called about ten times a second and between looks never holds up a
+ * stopped thread; returning true asks to stop. A signal handler may call sampler_stop(). */
+int sampler_run(struct sampler *s, bool (*tick)(const struct sampler_stats *, void *), void *context,
+                enum sampler_end *ret_end, struct error *err);
+void sampler_stop(struct sampler *s); /* async-signal-safe */
+const struct sampler_stats *sampler_stats(const struct sampler *s);
+void sampler_free(struct sampler *s);
+
+#endif

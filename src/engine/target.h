@@ -1,0 +1,42 @@
+/* A process being looked into: its memory, its Python, its kernel threads, in one handle. */
+#ifndef SCRY_ENGINE_TARGET_H
+#define SCRY_ENGINE_TARGET_H
+
+#include "access/process.h"
+#include "access/task.h"
+#include "engine/snapshot.h"
+
+enum blocking {
+    BLOCKING_AUTO,   /* stop a thread only where its stack cannot be proved otherwise */
+    BLOCKING_ALWAYS, /* stop each thread while it is read */
+    BLOCKING_NEVER,  /* never stop; what is unsure is marked torn */
+};
+
+struct target {
+    struct process *process;
+    struct mem *mem;
+    struct python *python;
+    /* private to target.c */
+    struct target_private *private;
+};
+
+/* Open the process and find Python in it. Python that has not started yet is waited for up to `patience`
+ * (0: fail with NOT_READY at once). */
+int target_open(pid_t pid, scry_nsec patience, struct target **ret_target, struct error *err);
+void target_close(struct target *t);
+
+struct look {
+    enum blocking blocking;
+    bool gil_only;     /* only the thread that holds the GIL */
+    bool skip_idle;    /* leave out threads that are not active (py-spy's default for record) */
+    bool wait_reasons; /* fill in thread_state.wait */
+};
+
+/* Look once. The snapshot belongs to the target and holds until the next look. GONE when the process ended. */
+int target_look(struct target *t, const struct look *look, const struct snapshot **ret_snapshot);
+
+/* A path as py-spy shows it: without the folders that are no package (up to the last one without
+ * __init__.py), asked through the target's own root. Returns a part of `path`; answers are kept. */
+const char *target_short_path(struct target *t, const char *path);
+
+#endif
