@@ -23,6 +23,7 @@ struct py_version {
 
 struct layout {
     uint8_t major, minor;
+    uint8_t first_micro; /* the row is true from this patch release on */
     bool free_threaded;
     bool debug;
 
@@ -39,8 +40,12 @@ struct layout {
 #undef F
 };
 
-/* The table for this version, or NULL. 3.13+: the parts that the target does not publish. `micro` matters
- * only for 3.7 (a change in 3.7.4). */
+/* The row for this version, or NULL. 3.13+: the parts that the target does not publish; a minor version newer
+ * than all rows gets the newest, a debug build (Py_DEBUG) without a row of its own that of the release build,
+ * since what it publishes covers the difference. `micro` matters only for 3.7 (a change in 3.7.4). */
 const struct layout *layout_for(struct py_version version, bool free_threaded, bool debug);
+
+/* All rows, oldest first; for those that find out the version by trying. */
+const struct layout *layout_rows(size_t *ret_count);
 
 #endif
