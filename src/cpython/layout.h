@@ -1,6 +1,6 @@
 /* Where things are inside CPython's structures, as data. 3.13+ publishes its own offsets
- * (debug_offsets.h); for older versions there is one table per minor version. All knowledge about versions
- * lives in this folder: nobody else compares version numbers. */
+ * (debug_offsets.h); for older versions there is one table per minor version. All knowledge about
+ * versions lives in this folder: nobody else compares version numbers. */
 #ifndef SCRY_CPYTHON_LAYOUT_H
 #define SCRY_CPYTHON_LAYOUT_H
 
@@ -33,16 +33,17 @@ struct layout {
     bool instr_is_previous; /* prev_instr (3.11, 3.12) stands before the running instruction */
     bool tagged_refs;       /* 3.14+: the low bits of stack slots are tags */
     uint8_t str_kind_shift; /* position of `kind` in the string's state word: 2, or 8 in 3.14t+ */
-    uint8_t managed_dict;   /* how instances keep attributes: 0 tp_dictoffset only, else 11, 12, 13 */
+    uint8_t managed_dict; /* how instances keep attributes: 0 tp_dictoffset only, else 11, 12, 13 */
 
 #define F(name) int32_t name;
 #include "cpython/layout_fields.def"
 #undef F
 };
 
-/* The row for this version, or NULL. 3.13+: the parts that the target does not publish; a minor version newer
- * than all rows gets the newest, a debug build (Py_DEBUG) without a row of its own that of the release build,
- * since what it publishes covers the difference. `micro` matters only for 3.7 (a change in 3.7.4). */
+/* The row for this version, or NULL. 3.13+: the parts that the target does not publish; a minor
+ * version newer than all rows gets the newest, a debug build (Py_DEBUG) without a row of its own
+ * that of the release build, since what it publishes covers the difference. `micro` matters only
+ * for 3.7 (a change in 3.7.4). */
 const struct layout *layout_for(struct py_version version, bool free_threaded, bool debug);
 
 /* All rows, oldest first; for those that find out the version by trying. */
