@@ -1,0 +1,41 @@
+"""What every Python test shares: the interpreters found, and the scry to test."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import pythons
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        "pythons(since=(3, 7), until=(3, 99)): the versions a test that takes `python` runs on",
+    )
+
+
+def pytest_report_header() -> list[str]:
+    return pythons.sentence().splitlines()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test that takes `python` runs once on every interpreter found, oldest first."""
+    if "python" not in metafunc.fixturenames:
+        return
+    limits = metafunc.definition.get_closest_marker("pythons")
+    since = limits.kwargs.get("since", (2, 7)) if limits else (2, 7)
+    until = limits.kwargs.get("until", (3, 99)) if limits else (3, 99)
+    chosen = [p for p in pythons.found() if since <= p.minor <= until]
+    metafunc.parametrize("python", chosen, ids=[p.id for p in chosen])
+
+
+@pytest.fixture(scope="session")
+def scry() -> str:
+    """The binary under test: build/scry, or what the environment's SCRY names."""
+    path = os.environ.get("SCRY") or str(pythons.PROJECT / "build" / "scry")
+    assert os.access(path, os.X_OK), f"{path} is not there: run ./dev build"
+    return path
