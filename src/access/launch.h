@@ -11,9 +11,9 @@ struct launch {
     int status; /* as wait() says, when ended */
 };
 
-/* argv[0] is looked up in PATH. A program that cannot be executed is reported here (LAUNCH, naming it), not
- * by a silent child. The child has default signal handling and an empty signal mask, keeps standard
- * streams, and under sudo runs as the calling user (SUDO_UID, SUDO_GID, their groups). */
+/* argv[0] is looked up in PATH. A program that cannot be executed is reported here (LAUNCH, naming
+ * it), not by a silent child. The child has default signal handling and an empty signal mask, keeps
+ * standard streams, and under sudo runs as the calling user (SUDO_UID, SUDO_GID, their groups). */
 int launch_program(struct launch *l, char *const argv[], struct error *err);
 /* Has it ended? Never blocks; safe beside ptrace. */
 bool launch_poll(struct launch *l);

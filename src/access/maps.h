@@ -10,8 +10,9 @@ struct mapping {
     uint64_t offset;
     uint64_t inode;
     bool read, write, exec;
-    bool deleted;     /* the path was followed by " (deleted)", which is taken off */
-    const char *path; /* "" for anonymous memory; "[heap]" etc. as the kernel says; octal escapes undone */
+    bool deleted; /* the path was followed by " (deleted)", which is taken off */
+    const char
+        *path; /* "" for anonymous memory; "[heap]" etc. as the kernel says; octal escapes undone */
 };
 
 struct maps {

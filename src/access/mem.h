@@ -1,5 +1,6 @@
-/* Memory of a target: the seam between scry and whatever it looks into. Backends: a live process, and an
- * in-memory fake for unit tests and fuzzing. Addresses are integers; nothing read here is to be believed. */
+/* Memory of a target: the seam between scry and whatever it looks into. Backends: a live process,
+ * and an in-memory fake for unit tests and fuzzing. Addresses are integers; nothing read here is to
+ * be believed. */
 #ifndef SCRY_ACCESS_MEM_H
 #define SCRY_ACCESS_MEM_H
 
@@ -15,9 +16,9 @@ struct mem_range {
 struct mem;
 
 struct mem_ops {
-    /* Read ranges in order; returns how many were read in full (0 .. count), stopping at the first that
-     * could not be, or a negative error when the target as a whole is out of reach (-SCRY_E_GONE,
-     * -SCRY_E_PERMISSION). */
+    /* Read ranges in order; returns how many were read in full (0 .. count), stopping at the first
+     * that could not be, or a negative error when the target as a whole is out of reach
+     * (-SCRY_E_GONE, -SCRY_E_PERMISSION). */
     int (*readv)(struct mem *mem, const struct mem_range *ranges, int count);
     void (*close)(struct mem *mem);
 };
@@ -37,11 +38,13 @@ int mem_read_u32(struct mem *mem, scry_addr addr, uint32_t *ret_value);
 int mem_read_cstr(struct mem *mem, scry_addr addr, char *to, size_t cap);
 void mem_close(struct mem *mem);
 
-/* Live: process_vm_readv, or /proc/PID/mem where that is refused; chosen by a probe. Any number of ranges. */
+/* Live: process_vm_readv, or /proc/PID/mem where that is refused; chosen by a probe. Any number of
+ * ranges. */
 int mem_open_live(pid_t pid, struct mem **ret_mem, struct error *err);
 
 /* Fake: made of pieces that are copied in. Reads may span adjoining pieces. */
 struct mem *mem_fake_new(void);
-int mem_fake_add(struct mem *fake, scry_addr addr, const void *data, size_t len); /* later pieces win */
+int mem_fake_add(struct mem *fake, scry_addr addr, const void *data,
+                 size_t len); /* later pieces win */
 
 #endif

@@ -7,15 +7,18 @@
 
 struct diagnosis {
     bool can_attach;
-    const char *reason; /* a stable word: "ok", "yama", "uid", "capability", "seccomp", "userns", "pidns",
-                           "not-dumpable", "lsm", "zombie", "gone", "kernel-thread" */
-    char why[512];      /* one sentence, without a full stop; contains the word "permission" if it is one */
-    char remedy[512];   /* what to do; "" when nothing helps */
+    const char *reason; /* a stable word: "ok", "yama", "uid", "capability", "seccomp", "userns",
+                           "pidns", "not-dumpable", "lsm", "zombie", "gone", "kernel-thread" */
+    char why[512]; /* one sentence, without a full stop; contains the word "permission" if it is one
+                    */
+    char remedy[512]; /* what to do; "" when nothing helps */
 };
 
-/* Tries a harmless read and, if that is refused, finds the cause in /proc. Never stops the target. */
+/* Tries a harmless read and, if that is refused, finds the cause in /proc. Never stops the target.
+ */
 void permission_diagnose(pid_t pid, struct diagnosis *ret);
-/* The same as an error: -SCRY_E_PERMISSION (or NO_PROCESS, ZOMBIE ...) with why and remedy filled in. */
+/* The same as an error: -SCRY_E_PERMISSION (or NO_PROCESS, ZOMBIE ...) with why and remedy filled
+ * in. */
 int permission_error(pid_t pid, struct error *err);
 
 #endif

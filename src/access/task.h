@@ -17,8 +17,8 @@ struct task_list {
     size_t cap;
 };
 
-/* Refresh the list; memory is reused. ns_tid costs one more file per thread and is read only for threads
- * not seen before, and only when the process lives in another pid namespace. */
+/* Refresh the list; memory is reused. ns_tid costs one more file per thread and is read only for
+ * threads not seen before, and only when the process lives in another pid namespace. */
 int tasks_read(const struct process *process, struct task_list *list);
 const struct task *tasks_by_ns_tid(const struct task_list *list, pid_t ns_tid);
 void tasks_done(struct task_list *list);
@@ -44,8 +44,8 @@ void task_watch_close(struct task_watch *w);
 enum task_activity task_watch_look(struct task_watch *w, bool *ret_ran);
 
 /* What a blocked thread waits for, in a few words: "futex", "epoll_wait", "read pipe",
- * "recvfrom tcp 127.0.0.1:5432", "clock_nanosleep"; "" when it runs or /proc does not say. Everything taken
- * from the target's side (paths, names) is cut and made printable. */
+ * "recvfrom tcp 127.0.0.1:5432", "clock_nanosleep"; "" when it runs or /proc does not say.
+ * Everything taken from the target's side (paths, names) is cut and made printable. */
 void task_wait_reason(const struct process *process, pid_t tid, char *to, size_t cap);
 
 #endif
