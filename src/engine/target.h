@@ -30,6 +30,11 @@ struct look {
     bool gil_only;     /* only the thread that holds the GIL */
     bool skip_idle;    /* leave out threads that are not active (py-spy's default for record) */
     bool wait_reasons; /* fill in thread_state.wait */
+    /* May be NULL. Called once for each thread that is reported, right after its frames were read and
+     * before it is let go: the moment to read variables. Unless `blocking` is NEVER, a thread that runs is
+     * stopped meanwhile. */
+    void (*visit)(struct target *t, const struct py_thread *thread, void *context);
+    void *visit_context;
 };
 
 /* Look once. The snapshot belongs to the target and holds until the next look. GONE when the process ended. */
