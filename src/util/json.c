@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/utf8.h"
+
 void json_init(struct json *j, FILE *out, int indent)
 {
     *j = (struct json){.out = out, .indent = indent};
@@ -70,23 +72,6 @@ void json_begin_array(struct json *j)
 void json_end_array(struct json *j)
 {
     end(j, ']');
-}
-
-/* Length of the valid UTF-8 sequence at s, or 0. */
-static size_t utf8_length(const unsigned char *s, size_t left)
-{
-    if (s[0] < 0x80)
-        return 1;
-    size_t n = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-    if (s[0] < 0xc2 || s[0] > 0xf4 || n > left)
-        return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-        (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
-        return 0;
-    return n;
 }
 
 static void quoted(FILE *out, const char *text, size_t len)

@@ -1,0 +1,56 @@
+#include "util/utf8.h"
+
+size_t utf8_length(const void *text, size_t left)
+{
+    const unsigned char *s = text;
+    if (s[0] < 0x80)
+        return 1;
+    size_t n = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
+    if (s[0] < 0xc2 || s[0] > 0xf4 || n > left)
+        return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
+        (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
+        return 0;
+    return n;
+}
+
+size_t utf8_prefix(const char *s, size_t len, size_t max)
+{
+    if (len <= max)
+        return len;
+    size_t cut = max;
+    while (cut > 0 && max - cut < 3 && ((unsigned char)s[cut] & 0xc0) == 0x80)
+        cut--;
+    /* Not UTF-8 to begin with: there is no character to keep whole. */
+    return ((unsigned char)s[cut] & 0xc0) == 0x80 ? max : cut;
+}
+
+bool utf8_valid(const void *s, size_t len)
+{
+    const unsigned char *p = s;
+    while (len > 0) {
+        size_t n = utf8_length(p, len);
+        if (n == 0)
+            return false;
+        p += n;
+        len -= n;
+    }
+    return true;
+}
+
+void utf8_clean(struct buf *to, const void *s, size_t len)
+{
+    const unsigned char *p = s;
+    while (len > 0) {
+        size_t n = utf8_length(p, len);
+        if (n)
+            buf_add(to, p, n);
+        else
+            buf_add_utf8(to, 0xfffd);
+        p += n ? n : 1;
+        len -= n ? n : 1;
+    }
+}
