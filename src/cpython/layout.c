@@ -40,7 +40,7 @@ static const struct layout *find(struct py_version version, bool free_threaded, 
 const struct layout *layout_for(struct py_version version, bool free_threaded, bool debug)
 {
     const struct layout *row = find(version, free_threaded, debug);
-    if (!row && debug && publishes(version.major, version.minor))
+    if (debug && (!row || row->minor != version.minor))
         row = find(version, free_threaded, false);
     if (!row)
         return NULL;

@@ -40,10 +40,9 @@ struct layout {
 #undef F
 };
 
-/* The row for this version, or NULL. 3.13+: the parts that the target does not publish; a minor
- * version newer than all rows gets the newest, a debug build (Py_DEBUG) without a row of its own
- * that of the release build, since what it publishes covers the difference. `micro` matters only
- * for 3.7 (a change in 3.7.4). */
+/* The row for this version, or NULL. 3.13+: the parts that the target does not publish, where a minor version
+ * newer than all rows gets the newest. `debug` (Py_DEBUG) matters up to 3.7: from 3.8 on such builds differ in
+ * nothing that scry reads. `micro` matters only for 3.7 (a change in 3.7.4). */
 const struct layout *layout_for(struct py_version version, bool free_threaded, bool debug);
 
 /* All rows, oldest first; for those that find out the version by trying. */

@@ -278,8 +278,14 @@ class Build:
         return max(m for m in MICRO_ROWS.get(self.minor, (0,)) if m <= self.micro)
 
     @property
+    def own_row(self) -> bool:
+        """Whether this build needs a row: since 3.8 debug builds agree with release builds in all that
+        scry reads."""
+        return not self.debug or self.minor < (3, 8)
+
+    @property
     def key(self) -> tuple[Version, int, bool, bool]:
-        return self.minor, self.first_micro, self.free_threaded, self.debug
+        return self.minor, self.first_micro, self.free_threaded, self.debug and self.own_row
 
     @property
     def label(self) -> str:
@@ -351,9 +357,10 @@ def compiler() -> str:
 
 
 def include_flags(include: pathlib.Path) -> list[str]:
-    # The parent: Debian's pyconfig.h includes <x86_64-linux-gnu/python3.x/pyconfig.h>.
-    folders = (include, include / "internal", include / "internal/mimalloc", include.parent)
-    return [f"-I{folder}" for folder in folders]
+    folders = (include, include / "internal", include / "internal/mimalloc")
+    # The parent: Debian's pyconfig.h includes <x86_64-linux-gnu/python3.x/pyconfig.h>. Last, because in a
+    # Debian tree it also holds another C library's headers.
+    return [*(f"-I{folder}" for folder in folders), "-idirafter", str(include.parent)]
 
 
 def compile_and_run(build: Build, source: str) -> dict[str, int]:
@@ -519,7 +526,7 @@ def write(targets: list[str]) -> None:
         include = include_of(target)
         if not include:
             raise SystemExit(f"{target} has no headers")
-        for build in builds_of(include):
+        for build in filter(lambda build: build.own_row, builds_of(include)):
             layouts[build.key] = (build.label, layout_row(build))
             if build.minor >= FIRST_PUBLISHING and not build.free_threaded:
                 shapes[build.minor[1]] = (build.label, shape_row(build))
@@ -531,6 +538,8 @@ def need_not_agree(build: Build) -> set[str]:
     """Fields whose value in the table is not relied on."""
     # Sizes grow in patch releases without moving anything that scry reads.
     names = {"rt_size", "is_size", "ts_size"}
+    if not build.own_row:
+        names.add("debug")
     if build.minor < FIRST_PUBLISHING:
         return names
     shapes = {row["minor"]: row for row in parse(SHAPES).values()}
