@@ -11,23 +11,26 @@ struct python {
     struct py_version version;
     struct layout layout; /* complete: table and published offsets merged */
     struct py_view view;
-    scry_addr runtime;         /* _PyRuntime; 0 before 3.7 */
-    scry_addr interp_head_at;  /* where the pointer to the first interpreter stands */
+    scry_addr runtime;           /* _PyRuntime; 0 before 3.7 */
+    scry_addr interp_head_at;    /* where the pointer to the first interpreter stands */
     scry_addr tstate_current_at; /* GIL holder pointer up to 3.11, else 0 */
-    scry_addr code_type;       /* PyCode_Type, learned from the first code object; 0 = not yet */
-    char *binary;              /* the file Python was found in, in the target's view */
-    char found_by[128];        /* how, for `--verbose` and tests */
+    char *binary;                /* the file Python was found in, in the target's view */
+    char found_by[128];          /* how, for `--verbose` and tests */
     struct code_cache codes;
+    struct walk_memory *walk; /* private to frames.c */
 };
 
-/* Look for CPython in this process. NOT_PYTHON and UNSUPPORTED say what was tried; NOT_READY when Python is
- * there but has not made its first interpreter yet. `mem` stays the caller's. */
+/* Look for CPython in this process. NOT_PYTHON and UNSUPPORTED say what was tried; NOT_READY when
+ * Python is there but has not made its first interpreter yet. `mem` stays the caller's. */
 int python_find(const struct process *process, struct mem *mem, struct python **ret_python,
                 struct error *err);
 void python_free(struct python *py);
-/* Cheap look at maps alone: could this be Python? For ps and for process trees. *ret_version may be partial
- * (minor only) or zero. */
+/* Cheap look at maps alone: could this be Python? For ps and for process trees. *ret_version may be
+ * partial (minor only) or zero. */
 bool python_likely(const struct process *process, struct py_version *ret_version);
+
+/* "3.13.0", "3.15.0b1", "3.14.2t". */
+void py_version_text(const struct python *py, char *to, size_t cap);
 
 struct py_frame {
     scry_addr addr;
@@ -46,7 +49,7 @@ struct py_thread {
     pid_t ns_tid;       /* the OS thread id as the target sees it; 0 = unknown */
     bool owns_gil;      /* holds the GIL; free-threaded: is attached */
     bool in_gc;
-    bool incomplete;    /* the walk stopped early: broken chain or a limit */
+    bool incomplete;         /* the walk stopped early: broken chain or a limit */
     struct py_frame *frames; /* leaf first */
     size_t frame_count, frame_cap;
 };
@@ -58,10 +61,15 @@ struct py_threads {
 
 /* The thread states, without frames. Memory of the list is reused. */
 int python_threads(struct python *py, struct py_threads *list);
-/* Read one thread's frames (and refresh owns_gil). The thread should stand still; if it does not, what comes
- * back is bounded and harmless, but may be torn. */
+/* Read one thread's frames (and refresh owns_gil). The thread should stand still; if it does not,
+ * what comes back is bounded and harmless, but may be torn. */
 int python_walk(struct python *py, struct py_thread *thread);
 void py_threads_done(struct py_threads *list);
+/* Ask again who holds the GIL, for this thread alone. */
+int python_refresh_gil(struct python *py, struct py_thread *thread);
+
+/* private: what frames.c keeps between walks */
+void walk_memory_free(struct walk_memory *memory);
 
 /* One variable of a frame. */
 struct py_local {

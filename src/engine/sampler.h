@@ -6,13 +6,13 @@
 #include "engine/target.h"
 
 struct sampler_options {
-    double rate;            /* per second, > 0 */
-    scry_nsec duration;     /* 0 = until told to stop */
+    double rate;        /* per second, > 0 */
+    scry_nsec duration; /* 0 = until told to stop */
     enum blocking blocking;
-    bool gil_only;          /* -g */
-    bool idle;              /* -i: keep threads that are not active */
-    bool subprocesses;      /* -s */
-    scry_nsec patience;     /* how long to wait for Python to start in the first process */
+    bool gil_only;      /* -g */
+    bool idle;          /* -i: keep threads that are not active */
+    bool subprocesses;  /* -s */
+    scry_nsec patience; /* how long to wait for Python to start in the first process */
 };
 
 enum sampler_end {
@@ -31,10 +31,11 @@ struct sampler_stats {
 struct sampler;
 int sampler_new(pid_t pid, const struct sampler_options *options, struct rec_writer *writer,
                 struct sampler **ret_sampler, struct error *err);
-/* Run to the end. `tick` (may be NULL) is called about ten times a second and between looks never holds up a
- * stopped thread; returning true asks to stop. A signal handler may call sampler_stop(). */
-int sampler_run(struct sampler *s, bool (*tick)(const struct sampler_stats *, void *), void *context,
-                enum sampler_end *ret_end, struct error *err);
+/* Run to the end. `tick` (may be NULL) is called about ten times a second and between looks never
+ * holds up a stopped thread; returning true asks to stop. A signal handler may call sampler_stop().
+ */
+int sampler_run(struct sampler *s, bool (*tick)(const struct sampler_stats *, void *),
+                void *context, enum sampler_end *ret_end, struct error *err);
 void sampler_stop(struct sampler *s); /* async-signal-safe */
 const struct sampler_stats *sampler_stats(const struct sampler *s);
 void sampler_free(struct sampler *s);

@@ -20,8 +20,8 @@ struct target {
     struct target_private *private;
 };
 
-/* Open the process and find Python in it. Python that has not started yet is waited for up to `patience`
- * (0: fail with NOT_READY at once). */
+/* Open the process and find Python in it. Python that has not started yet is waited for up to
+ * `patience` (0: fail with NOT_READY at once). */
 int target_open(pid_t pid, scry_nsec patience, struct target **ret_target, struct error *err);
 void target_close(struct target *t);
 
@@ -30,14 +30,16 @@ struct look {
     bool gil_only;     /* only the thread that holds the GIL */
     bool skip_idle;    /* leave out threads that are not active (py-spy's default for record) */
     bool wait_reasons; /* fill in thread_state.wait */
-    /* May be NULL. Called once for each thread that is reported, right after its frames were read and
-     * before it is let go: the moment to read variables. Unless `blocking` is NEVER, a thread that runs is
-     * stopped meanwhile. */
+    /* May be NULL. Called for each thread that is reported, right after its frames were read and
+     * before it is let go: the moment to read variables. Unless `blocking` is NEVER, a thread that
+     * runs is stopped meanwhile. A thread that woke up while it was read is visited again: the last
+     * visit counts. */
     void (*visit)(struct target *t, const struct py_thread *thread, void *context);
     void *visit_context;
 };
 
-/* Look once. The snapshot belongs to the target and holds until the next look. GONE when the process ended. */
+/* Look once. The snapshot belongs to the target and holds until the next look. GONE when the
+ * process ended. */
 int target_look(struct target *t, const struct look *look, const struct snapshot **ret_snapshot);
 
 /* A path as py-spy shows it: without the folders that are no package (up to the last one without

@@ -1,5 +1,5 @@
-/* A growable byte buffer, always NUL-terminated. When memory runs out it stops growing and `failed` stays
- * set: callers check once, at the end. */
+/* A growable byte buffer, always NUL-terminated. When memory runs out it stops growing and `failed`
+ * stays set: callers check once, at the end. */
 #ifndef SCRY_UTIL_BUF_H
 #define SCRY_UTIL_BUF_H
 

@@ -1,6 +1,6 @@
-/* Errors: a function that can fail returns 0 or a negative code (-SCRY_E_...). Where a person will read
- * about it, it also takes a `struct error *` (NULL is fine) and fills in the detail. Nothing below tool/
- * prints. */
+/* Errors: a function that can fail returns 0 or a negative code (-SCRY_E_...). Where a person will
+ * read about it, it also takes a `struct error *` (NULL is fine) and fills in the detail. Nothing
+ * below tool/ prints. */
 #ifndef SCRY_UTIL_ERROR_H
 #define SCRY_UTIL_ERROR_H
 
@@ -14,11 +14,13 @@ enum scry_error_code {
 
 struct error {
     int code;          /* negative, or 0 when nothing failed */
-    char detail[1024]; /* one sentence naming the input, without a final full stop; "" = table's sentence */
+    char detail[1024]; /* one sentence naming the input, without a final full stop; "" = table's
+                          sentence */
     char hint[1024];   /* the remedy; "" = the table's hint */
 };
 
-/* Fill in `err` (may be NULL) and return `code`, so that `return error_set(err, -SCRY_E_IO, ...)` works. */
+/* Fill in `err` (may be NULL) and return `code`, so that `return error_set(err, -SCRY_E_IO, ...)`
+ * works. */
 int error_set(struct error *err, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

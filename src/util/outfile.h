@@ -1,5 +1,6 @@
-/* Output that appears whole or not at all: written to a temporary file beside the destination and renamed
- * at the end. Destinations that are no regular file ("-", a pipe, a terminal, /dev/null) are written to directly. */
+/* Output that appears whole or not at all: written to a temporary file beside the destination and
+ * renamed at the end. Destinations that are no regular file ("-", a pipe, a terminal, /dev/null)
+ * are written to directly. */
 #ifndef SCRY_UTIL_OUTFILE_H
 #define SCRY_UTIL_OUTFILE_H
 
@@ -9,9 +10,9 @@
 #include "util/types.h"
 
 struct outfile {
-    FILE *file;   /* write here */
-    char *path;   /* the destination as the user named it */
-    char *temp;   /* NULL when written to directly */
+    FILE *file; /* write here */
+    char *path; /* the destination as the user named it */
+    char *temp; /* NULL when written to directly */
 };
 
 /* Opens before any work starts, so that a bad path is found early. */

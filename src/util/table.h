@@ -1,5 +1,5 @@
-/* A hash table from a 64-bit key to a 64-bit value, open addressing, no removal of single keys: what scry
- * keys by address or id. Key 0 is a key like any other. */
+/* A hash table from a 64-bit key to a 64-bit value, open addressing, no removal of single keys:
+ * what scry keys by address or id. Key 0 is a key like any other. */
 #ifndef SCRY_UTIL_TABLE_H
 #define SCRY_UTIL_TABLE_H
 

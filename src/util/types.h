@@ -14,6 +14,6 @@ typedef uint64_t scry_addr;
 typedef uint64_t scry_nsec;
 
 #define SCRY_NSEC_PER_SEC 1000000000ULL
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+#define ARRAY_LEN(a)      (sizeof(a) / sizeof((a)[0]))
 
 #endif

@@ -1,0 +1,131 @@
+#include "binary/elf.h"
+
+#include <elf.h>
+#include <gelf.h>
+#include <libelf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "util/error.h"
+
+struct elf_file {
+    int fd;
+    Elf *elf;
+};
+
+#if defined(__x86_64__)
+#define OUR_MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define OUR_MACHINE EM_AARCH64
+#else
+#error "scry runs on x86-64 and aarch64"
+#endif
+
+static bool is_ours(Elf *elf)
+{
+    GElf_Ehdr header;
+    return elf_kind(elf) == ELF_K_ELF && gelf_getclass(elf) == ELFCLASS64 &&
+           gelf_getehdr(elf, &header) && header.e_machine == OUR_MACHINE &&
+           (header.e_type == ET_EXEC || header.e_type == ET_DYN);
+}
+
+int elf_open(int fd, struct elf_file **ret_elf)
+{
+    elf_version(EV_CURRENT);
+    struct elf_file *file = malloc(sizeof(*file));
+    if (!file) {
+        close(fd);
+        return -SCRY_E_NO_MEMORY;
+    }
+    *file = (struct elf_file){.fd = fd, .elf = elf_begin(fd, ELF_C_READ_MMAP, NULL)};
+    if (!file->elf || !is_ours(file->elf)) {
+        elf_close(file);
+        return -SCRY_E_BAD_FILE;
+    }
+    *ret_elf = file;
+    return 0;
+}
+
+void elf_close(struct elf_file *elf)
+{
+    if (!elf)
+        return;
+    if (elf->elf)
+        elf_end(elf->elf);
+    close(elf->fd);
+    free(elf);
+}
+
+bool elf_section(struct elf_file *elf, const char *name, struct elf_place *ret)
+{
+    size_t names;
+    if (elf_getshdrstrndx(elf->elf, &names) != 0)
+        return false;
+    for (Elf_Scn *section = NULL; (section = elf_nextscn(elf->elf, section));) {
+        GElf_Shdr header;
+        if (!gelf_getshdr(section, &header))
+            continue;
+        const char *its_name = elf_strptr(elf->elf, names, header.sh_name);
+        if (its_name && strcmp(its_name, name) == 0 && (header.sh_flags & SHF_ALLOC)) {
+            *ret = (struct elf_place){header.sh_addr, header.sh_size};
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool symbol_in(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, const char *name,
+                      struct elf_place *ret)
+{
+    Elf_Data *data = elf_getdata(section, NULL);
+    if (!data || !header->sh_entsize)
+        return false;
+    size_t count = data->d_size / header->sh_entsize;
+    for (size_t i = 0; i < count && i < INT32_MAX; i++) {
+        GElf_Sym symbol;
+        if (!gelf_getsym(data, (int)i, &symbol) || symbol.st_shndx == SHN_UNDEF)
+            continue;
+        const char *its_name = elf_strptr(elf, header->sh_link, symbol.st_name);
+        if (its_name && strcmp(its_name, name) == 0) {
+            *ret = (struct elf_place){symbol.st_value, symbol.st_size};
+            return true;
+        }
+    }
+    return false;
+}
+
+bool elf_symbol(struct elf_file *elf, const char *name, struct elf_place *ret)
+{
+    static const GElf_Word tables[] = {SHT_DYNSYM, SHT_SYMTAB};
+    for (size_t t = 0; t < ARRAY_LEN(tables); t++) {
+        for (Elf_Scn *section = NULL; (section = elf_nextscn(elf->elf, section));) {
+            GElf_Shdr header;
+            if (gelf_getshdr(section, &header) && header.sh_type == tables[t] &&
+                symbol_in(elf->elf, section, &header, name, ret))
+                return true;
+        }
+    }
+    return false;
+}
+
+bool elf_bias(struct elf_file *elf, uint64_t offset, scry_addr start, uint64_t *ret_bias)
+{
+    size_t count;
+    if (elf_getphdrnum(elf->elf, &count) != 0)
+        return false;
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    for (size_t i = 0; i < count && i < 256; i++) {
+        GElf_Phdr segment;
+        if (!gelf_getphdr(elf->elf, (int)i, &segment) || segment.p_type != PT_LOAD)
+            continue;
+        uint64_t first = segment.p_offset & ~(page - 1);
+        uint64_t last = segment.p_offset + segment.p_filesz;
+        if (offset >= first && offset < last) {
+            uint64_t vaddr = (segment.p_vaddr & ~(page - 1)) + (offset - first);
+            *ret_bias = start - vaddr;
+            return true;
+        }
+    }
+    return false;
+}

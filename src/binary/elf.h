@@ -1,0 +1,27 @@
+/* An ELF file of the target: where its segments, sections and symbols are. Addresses are those in
+ * the file; add the load bias to get addresses in the process. */
+#ifndef SCRY_BINARY_ELF_H
+#define SCRY_BINARY_ELF_H
+
+#include "util/types.h"
+
+struct elf_file;
+
+struct elf_place {
+    uint64_t addr;
+    uint64_t size;
+};
+
+/* Takes over the descriptor, also on failure. 64-bit ELF of this machine's kind only. */
+int elf_open(int fd, struct elf_file **ret_elf);
+void elf_close(struct elf_file *elf);
+
+/* A section by name, e.g. ".PyRuntime". */
+bool elf_section(struct elf_file *elf, const char *name, struct elf_place *ret);
+/* A defined symbol by name, in .dynsym, then .symtab. */
+bool elf_symbol(struct elf_file *elf, const char *name, struct elf_place *ret);
+/* The address in the process minus the address in the file, given that file offset `offset` is
+ * mapped at `start`. False when no segment covers that offset. */
+bool elf_bias(struct elf_file *elf, uint64_t offset, scry_addr start, uint64_t *ret_bias);
+
+#endif

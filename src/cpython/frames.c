@@ -1,0 +1,382 @@
+/* Walking one thread's frames, leaf to root.
+ *
+ * Up to 3.10 a frame is a heap object linked by f_back. From 3.11 on most frames lie in the
+ * thread's data stack, a chain of chunks: the chunk is copied in one read and frames are taken out
+ * of the copy; frames of generators (heap) and shims (C stack) are read one by one. The walk first
+ * collects addresses, then the code objects of all frames are looked up together. */
+#include <stdlib.h>
+
+#include "cpython/lines.h"
+#include "cpython/python.h"
+#include "cpython/raw.h"
+
+#define MAX_FRAMES     100000
+#define MAX_FRAME_SIZE 512
+#define MAX_CHUNKS     16384
+#define CHUNK_HEADER   24
+#define MAX_CHUNK      (64u << 20)
+#define OWNER_SHIM     3
+#define TAG_MASK       3ULL
+#define NO_OFFSET      INT32_MAX /* the instruction lies outside of its code: no line */
+
+struct found_frame {
+    scry_addr addr;
+    scry_addr code;
+    scry_addr instr; /* address of an instruction (3.11+), or f_lasti */
+    int32_t tlbc_index;
+    bool is_entry;
+    bool is_shim_entry;
+};
+
+/* One copied chunk: the part of the data stack the walk is in now. */
+struct window {
+    scry_addr start;
+    size_t len;
+    unsigned char *data;
+    size_t cap;
+    scry_addr next_chunk;
+    int chunks_left;
+};
+
+struct walk_memory {
+    struct found_frame *frames;
+    size_t count, cap;
+    scry_addr *code_addrs;
+    const struct py_code **codes;
+    size_t code_cap;
+    struct window window;
+};
+
+void walk_memory_free(struct walk_memory *m)
+{
+    if (!m)
+        return;
+    free(m->frames);
+    free(m->code_addrs);
+    free(m->codes);
+    free(m->window.data);
+    free(m);
+}
+
+static struct found_frame *add_found(struct walk_memory *m)
+{
+    if (m->count >= MAX_FRAMES)
+        return NULL;
+    if (m->count == m->cap) {
+        size_t cap = m->cap ? m->cap * 2 : 64;
+        struct found_frame *grown = realloc(m->frames, cap * sizeof(*grown));
+        if (!grown)
+            return NULL;
+        m->frames = grown;
+        m->cap = cap;
+    }
+    struct found_frame *f = &m->frames[m->count++];
+    *f = (struct found_frame){0};
+    return f;
+}
+
+/* ---- up to 3.10 ---- */
+
+static int walk_objects(struct python *py, const struct py_thread *t, struct walk_memory *m)
+{
+    const struct layout *l = &py->layout;
+    unsigned char copy[MAX_FRAME_SIZE];
+    size_t size = (size_t)l->fr_f_lasti + 4;
+    struct raw r = {copy, size};
+    scry_addr at;
+    int error = mem_read_u64(py->view.mem, t->tstate + (scry_addr)l->ts_frame, &at);
+    if (error < 0)
+        return error;
+    while (at) {
+        error = mem_read(py->view.mem, at, copy, size);
+        if (error < 0)
+            return error;
+        struct found_frame *f = add_found(m);
+        if (!f)
+            return -SCRY_E_CORRUPT;
+        f->addr = at;
+        f->code = raw_u64(r, l->fr_f_code);
+        f->instr = (scry_addr)(int64_t)(int32_t)raw_u32(r, l->fr_f_lasti);
+        f->is_entry = true;
+        at = raw_u64(r, l->fr_f_back);
+    }
+    return 0;
+}
+
+/* ---- 3.11 and later ---- */
+
+static bool window_holds(const struct window *w, scry_addr addr, size_t len)
+{
+    return addr >= w->start && addr - w->start <= w->len && len <= w->len - (addr - w->start);
+}
+
+static int window_fill(struct python *py, struct window *w, scry_addr start, size_t len)
+{
+    if (len > w->cap) {
+        unsigned char *grown = realloc(w->data, len);
+        if (!grown)
+            return -SCRY_E_NO_MEMORY;
+        w->data = grown;
+        w->cap = len;
+    }
+    w->len = 0;
+    int r = mem_read(py->view.mem, start, w->data, len);
+    if (r < 0)
+        return r;
+    w->start = start;
+    w->len = len;
+    return 0;
+}
+
+/* If `addr` lies in the next older chunk, copy that chunk. Frames go through the chunks in order
+ * and each chunk holds at least one, so looking one ahead is enough. */
+static int window_advance(struct python *py, struct window *w, scry_addr addr)
+{
+    uint64_t
+        header[3]; /* previous, size, top (in words; kept only in chunks that are not the newest) */
+    if (!w->next_chunk || w->chunks_left <= 0)
+        return 0;
+    int r = mem_read(py->view.mem, w->next_chunk, header, sizeof(header));
+    if (r < 0)
+        return r;
+    scry_addr chunk = w->next_chunk;
+    uint64_t size = header[1];
+    if (size < CHUNK_HEADER || size > MAX_CHUNK || addr < chunk || addr >= chunk + size)
+        return 0;
+    uint64_t used = CHUNK_HEADER + header[2] * 8;
+    w->chunks_left--;
+    w->next_chunk = header[0];
+    return window_fill(py, w, chunk, header[2] && used < size ? used : size);
+}
+
+static int read_frame(struct python *py, struct window *w, scry_addr addr, unsigned char *copy,
+                      size_t size, struct raw *ret)
+{
+    if (!window_holds(w, addr, size)) {
+        int r = window_advance(py, w, addr);
+        if (r < 0)
+            return r;
+    }
+    if (window_holds(w, addr, size)) {
+        *ret = (struct raw){w->data + (addr - w->start), size};
+        return 0;
+    }
+    *ret = (struct raw){copy, size};
+    return mem_read(py->view.mem, addr, copy, size);
+}
+
+/* Where the walk starts: the leaf frame, and the newest chunk up to its live end. */
+static int start_walk(struct python *py, const struct py_thread *t, struct window *w,
+                      scry_addr *ret_frame)
+{
+    const struct layout *l = &py->layout;
+    bool through_cframe = l->ts_current_frame == LAYOUT_NONE;
+    uint64_t chunk_and_top[2], frame;
+    struct mem_range ranges[] = {
+        {t->tstate + (scry_addr)(through_cframe ? l->ts_cframe : l->ts_current_frame), &frame, 8},
+        {t->tstate + (scry_addr)l->ts_datastack_chunk, chunk_and_top, 16},
+    };
+    int got = mem_readv(py->view.mem, ranges, 2);
+    if (got < 2)
+        return got < 0 ? got : -SCRY_E_READ;
+    if (through_cframe && frame) {
+        int r = mem_read_u64(py->view.mem, frame + (scry_addr)l->cframe_current_frame, &frame);
+        if (r < 0)
+            return r;
+    }
+    *ret_frame = frame;
+    scry_addr chunk = chunk_and_top[0], top = chunk_and_top[1];
+    w->len = 0;
+    w->next_chunk = chunk;
+    w->chunks_left = MAX_CHUNKS;
+    if (!chunk || top <= chunk + CHUNK_HEADER || top - chunk > MAX_CHUNK)
+        return 0;
+    if (window_fill(py, w, chunk, top - chunk) == 0)
+        w->next_chunk = raw_u64((struct raw){w->data, w->len}, 0);
+    return 0;
+}
+
+static int walk_interpreter_frames(struct python *py, const struct py_thread *t,
+                                   struct walk_memory *m)
+{
+    const struct layout *l = &py->layout;
+    unsigned char copy[MAX_FRAME_SIZE];
+    size_t size =
+        l->if_size > 0 && l->if_size < MAX_FRAME_SIZE ? (size_t)l->if_size : MAX_FRAME_SIZE;
+    uint64_t tags = l->tagged_refs ? TAG_MASK : 0;
+    scry_addr at;
+    int error = start_walk(py, t, &m->window, &at);
+    if (error < 0)
+        return error;
+    for (int steps = 0; at; steps++) {
+        struct raw r;
+        if (steps > MAX_FRAMES)
+            return -SCRY_E_CORRUPT;
+        error = read_frame(py, &m->window, at, copy, size, &r);
+        if (error < 0)
+            return error;
+        if (raw_u8(r, l->if_owner) >= OWNER_SHIM) {
+            if (m->count)
+                m->frames[m->count - 1].is_shim_entry = m->frames[m->count - 1].is_entry = true;
+        } else {
+            struct found_frame *f = add_found(m);
+            if (!f)
+                return -SCRY_E_CORRUPT;
+            f->addr = at;
+            f->code = raw_u64(r, l->if_code) & ~tags;
+            f->instr = raw_u64(r, l->if_instr);
+            f->tlbc_index = (int32_t)raw_u32(r, l->if_tlbc_index);
+            f->is_entry = raw_u8(r, l->if_is_entry);
+        }
+        at = raw_u64(r, l->if_previous);
+    }
+    return 0;
+}
+
+/* ---- what they run ---- */
+
+/* Free-threaded builds give each thread its own copy of the bytecode: entry `index` of an array. */
+static scry_addr bytecode_start(struct python *py, const struct found_frame *f)
+{
+    const struct layout *l = &py->layout;
+    scry_addr start = f->code + (scry_addr)l->co_code_adaptive;
+    scry_addr array, copy;
+    uint64_t count;
+    if (f->tlbc_index <= 0 || l->co_tlbc == LAYOUT_NONE ||
+        mem_read_u64(py->view.mem, f->code + (scry_addr)l->co_tlbc, &array) < 0 ||
+        mem_read_u64(py->view.mem, array, &count) < 0 || (uint64_t)f->tlbc_index >= count ||
+        mem_read_u64(py->view.mem, array + 8 + 8 * (scry_addr)f->tlbc_index, &copy) < 0 || !copy)
+        return start;
+    return copy;
+}
+
+static int32_t instruction_offset(struct python *py, const struct found_frame *f,
+                                  const struct py_code *code)
+{
+    const struct layout *l = &py->layout;
+    int64_t offset;
+    if (l->co_code_adaptive == LAYOUT_NONE)
+        offset = (int64_t)f->instr < 0 ? -1 : (int64_t)f->instr * l->instr_unit;
+    else
+        offset = (int64_t)(f->instr - bytecode_start(py, f));
+    if (offset < 0)
+        return -1;
+    return code->code_bytes && offset <= (int64_t)code->code_bytes ? (int32_t)offset : NO_OFFSET;
+}
+
+static int32_t line_at(const struct python *py, const struct py_code *code, int32_t offset)
+{
+    return lines_find(py->layout.lines, code->line_table, code->line_table_len, code->first_line,
+                      offset);
+}
+
+static bool reserve_codes(struct walk_memory *m)
+{
+    if (m->code_cap >= m->count)
+        return true;
+    size_t cap = m->cap;
+    scry_addr *addrs = realloc(m->code_addrs, cap * sizeof(*addrs));
+    if (!addrs)
+        return false;
+    m->code_addrs = addrs;
+    const struct py_code **codes = realloc(m->codes, cap * sizeof(*codes));
+    if (!codes)
+        return false;
+    m->codes = codes;
+    m->code_cap = cap;
+    return true;
+}
+
+/* Recursion repeats a few code objects many times: ask for each only once in a while. */
+static size_t distinct_codes(struct walk_memory *m)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < m->count; i++) {
+        bool known = false;
+        for (size_t k = n; k > 0 && k + 16 > n && !known; k--)
+            known = m->code_addrs[k - 1] == m->frames[i].code;
+        if (!known)
+            m->code_addrs[n++] = m->frames[i].code;
+    }
+    return n;
+}
+
+static const struct py_code *code_of(const struct walk_memory *m, size_t *near, scry_addr addr,
+                                     size_t count)
+{
+    for (size_t step = 0; step < count; step++) {
+        size_t i = (*near + step) % count;
+        if (m->code_addrs[i] == addr) {
+            *near = i;
+            return m->codes[i];
+        }
+    }
+    return NULL;
+}
+
+static bool reserve_frames(struct py_thread *t, size_t count)
+{
+    if (t->frame_cap >= count)
+        return true;
+    struct py_frame *grown = realloc(t->frames, count * sizeof(*grown));
+    if (!grown)
+        return false;
+    t->frames = grown;
+    t->frame_cap = count;
+    return true;
+}
+
+static int resolve(struct python *py, struct walk_memory *m, struct py_thread *t)
+{
+    if (!m->count)
+        return 0;
+    if (!reserve_codes(m) || !reserve_frames(t, m->count))
+        return -SCRY_E_NO_MEMORY;
+    size_t distinct = distinct_codes(m);
+    int r = code_cache_get(&py->codes, m->code_addrs, distinct, m->codes);
+    if (r < 0)
+        return r;
+    size_t near = 0;
+    for (size_t i = 0; i < m->count; i++) {
+        const struct found_frame *f = &m->frames[i];
+        const struct py_code *code = code_of(m, &near, f->code, distinct);
+        if (!code) {
+            t->incomplete = true;
+            continue;
+        }
+        if (code->artificial)
+            continue;
+        int32_t offset = instruction_offset(py, f, code);
+        t->frames[t->frame_count++] = (struct py_frame){
+            .addr = f->addr,
+            .code = code,
+            .offset = offset,
+            .line = offset == NO_OFFSET ? 0 : line_at(py, code, offset),
+            .is_entry = f->is_entry,
+            .is_shim_entry = f->is_shim_entry,
+        };
+    }
+    return 0;
+}
+
+int python_walk(struct python *py, struct py_thread *t)
+{
+    struct walk_memory *m = py->walk;
+    if (!m) {
+        m = py->walk = calloc(1, sizeof(*m));
+        if (!m)
+            return -SCRY_E_NO_MEMORY;
+    }
+    m->count = 0;
+    t->frame_count = 0;
+    t->incomplete = false;
+    int r = python_refresh_gil(py, t);
+    if (r == 0)
+        r = py->layout.if_size == LAYOUT_NONE ? walk_objects(py, t, m)
+                                              : walk_interpreter_frames(py, t, m);
+    if (r == -SCRY_E_GONE || r == -SCRY_E_PERMISSION || r == -SCRY_E_NO_MEMORY)
+        return r;
+    /* One frame's trouble never costs its stack: keep what was found. */
+    t->incomplete = r < 0;
+    return resolve(py, m, t);
+}

@@ -1,0 +1,28 @@
+#include <stdio.h>
+
+#include "cpython/python.h"
+
+static const char *level_text(uint8_t level)
+{
+    switch (level) {
+    case 0xa:
+        return "a";
+    case 0xb:
+        return "b";
+    case 0xc:
+        return "rc";
+    default:
+        return "";
+    }
+}
+
+void py_version_text(const struct python *py, char *to, size_t cap)
+{
+    const struct py_version *v = &py->version;
+    const char *level = level_text(v->level);
+    char pre[16] = "";
+    if (level[0])
+        snprintf(pre, sizeof(pre), "%s%d", level, v->serial);
+    snprintf(to, cap, "%d.%d.%d%s%s", v->major, v->minor, v->micro, pre,
+             py->layout.free_threaded ? "t" : "");
+}

@@ -1,0 +1,290 @@
+/* Time is cut into slots of one period; in each slot the sampler looks once, at a random moment of
+ * the slot. So the rate is exact and yet never in step with a program that does things
+ * periodically. A slot that has gone by is skipped and counted, never made up for. */
+#include "engine/sampler.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "engine/tree.h"
+#include "util/table.h"
+
+#define REPORT_EVERY (100 * 1000 * 1000ULL)
+#define FLUSH_EVERY  SCRY_NSEC_PER_SEC
+#define LONGEST_NAP  (50 * 1000 * 1000ULL)
+
+struct sampler {
+    struct sampler_options options;
+    struct rec_writer *writer;
+    struct tree tree;
+    struct sampler_stats stats;
+    volatile int stop;
+    uint64_t random;
+    scry_nsec start;
+    scry_nsec cpu_start;
+    scry_nsec last_tick; /* since the start */
+    scry_nsec next_report;
+    scry_nsec next_flush;
+};
+
+static scry_nsec read_clock(clockid_t clock)
+{
+    struct timespec ts;
+    clock_gettime(clock, &ts);
+    return (scry_nsec)ts.tv_sec * SCRY_NSEC_PER_SEC + (scry_nsec)ts.tv_nsec;
+}
+
+static uint64_t next_random(struct sampler *s)
+{
+    s->random += 0x9e3779b97f4a7c15ULL;
+    return hash_mix(s->random);
+}
+
+int sampler_new(pid_t pid, const struct sampler_options *options, struct rec_writer *writer,
+                struct sampler **ret_sampler, struct error *err)
+{
+    struct sampler *s = calloc(1, sizeof(*s));
+    if (!s)
+        return error_set(err, -SCRY_E_NO_MEMORY, "out of memory");
+    s->options = *options;
+    s->writer = writer;
+    s->random = read_clock(CLOCK_MONOTONIC);
+    int r = tree_open(&s->tree, pid, options->subprocesses, options->patience, err);
+    if (r < 0) {
+        free(s);
+        return r;
+    }
+    *ret_sampler = s;
+    return 0;
+}
+
+void sampler_free(struct sampler *s)
+{
+    if (!s)
+        return;
+    tree_close(&s->tree);
+    free(s);
+}
+
+void sampler_stop(struct sampler *s)
+{
+    s->stop = 1;
+}
+
+const struct sampler_stats *sampler_stats(const struct sampler *s)
+{
+    return &s->stats;
+}
+
+/* ---- writing what was seen ---- */
+
+static uint32_t process_number(struct sampler *s, struct member *m)
+{
+    if (m->process_number != REC_NONE)
+        return m->process_number;
+    const struct process *process = m->target->process;
+    const struct python *py = m->target->python;
+    char version[32];
+    py_version_text(py, version, sizeof(version));
+    m->process_number = rec_writer_process(s->writer, &(struct rec_process){
+                                                          .pid = process->pid,
+                                                          .parent = process->parent,
+                                                          .command = process->command,
+                                                          .python = version,
+                                                      });
+    s->stats.processes++;
+    return m->process_number;
+}
+
+static uint32_t thread_number(struct sampler *s, struct member *m, const struct thread_state *t)
+{
+    uint64_t key[4] = {t->python->tstate, t->python->thread_id, (uint64_t)t->tid,
+                       hash_bytes(t->name, strlen(t->name), 0)};
+    uint64_t hash = hash_bytes(key, sizeof(key), 0), number;
+    if (table_get(&m->thread_numbers, hash, &number))
+        return (uint32_t)number;
+    number = rec_writer_thread(s->writer, &(struct rec_thread){
+                                              .process = process_number(s, m),
+                                              .tid = t->tid,
+                                              .thread_id = t->python->thread_id,
+                                              .name = t->name,
+                                          });
+    table_put(&m->thread_numbers, hash, number);
+    s->stats.threads++;
+    return (uint32_t)number;
+}
+
+static uint32_t frame_number(struct sampler *s, struct member *m, const struct py_frame *f)
+{
+    uint64_t key = (uint64_t)f->code->serial << 32 | (uint32_t)f->line, number;
+    if (table_get(&m->frame_numbers, key, &number))
+        return (uint32_t)number;
+    number = rec_writer_frame(s->writer,
+                              &(struct rec_frame){
+                                  .name = f->code->qualname,
+                                  .file = f->code->filename,
+                                  .short_file = target_short_path(m->target, f->code->filename),
+                                  .line = f->line,
+                                  .first_line = f->code->first_line,
+                                  .module = "",
+                              });
+    table_put(&m->frame_numbers, key, number);
+    return (uint32_t)number;
+}
+
+static int write_thread(struct sampler *s, struct member *m, const struct thread_state *t,
+                        scry_nsec time, scry_nsec weight)
+{
+    uint32_t stack = REC_EMPTY_STACK;
+    for (size_t i = t->python->frame_count; i-- > 0;)
+        stack = rec_writer_stack(s->writer, stack, frame_number(s, m, &t->python->frames[i]));
+    s->stats.samples++;
+    s->stats.torn += t->torn;
+    return rec_writer_sample(
+        s->writer, &(struct rec_sample){
+                       .time = time,
+                       .weight = weight,
+                       .thread = thread_number(s, m, t),
+                       .stack = stack,
+                       .flags = (t->active ? REC_ACTIVE : 0u) | (t->owns_gil ? REC_GIL : 0u) |
+                                (t->torn ? REC_TORN : 0u) | (t->python->in_gc ? REC_GC : 0u),
+                   });
+}
+
+static int sample_member(struct sampler *s, struct member *m, scry_nsec weight)
+{
+    const struct look look = {
+        .blocking = s->options.blocking,
+        .gil_only = s->options.gil_only,
+        .skip_idle = !s->options.idle,
+    };
+    const struct snapshot *snapshot;
+    int r = target_look(m->target, &look, &snapshot);
+    if (r == -SCRY_E_GONE)
+        m->ended = true;
+    if (r < 0) {
+        s->stats.errors += r != -SCRY_E_GONE;
+        return r == -SCRY_E_NO_MEMORY ? r : 0;
+    }
+    scry_nsec time = read_clock(CLOCK_MONOTONIC) - s->start;
+    for (size_t i = 0; i < snapshot->count; i++) {
+        r = write_thread(s, m, &snapshot->threads[i], time, weight);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* ---- time ---- */
+
+static scry_nsec period(const struct sampler *s)
+{
+    return (scry_nsec)((double)SCRY_NSEC_PER_SEC / s->options.rate);
+}
+
+/* A look stands for the time since the last one; a gap far beyond the rate (the machine slept, scry
+ * was stopped) is nobody's. */
+static scry_nsec weight_at(struct sampler *s, scry_nsec time)
+{
+    scry_nsec gap = s->stats.ticks ? time - s->last_tick : period(s);
+    scry_nsec longest = 10 * period(s) > SCRY_NSEC_PER_SEC ? 10 * period(s) : SCRY_NSEC_PER_SEC;
+    return gap > longest ? period(s) : gap;
+}
+
+static int look_around(struct sampler *s)
+{
+    scry_nsec time = read_clock(CLOCK_MONOTONIC) - s->start;
+    scry_nsec weight = weight_at(s, time);
+    s->last_tick = time;
+    s->stats.ticks++;
+    tree_refresh(&s->tree, s->start + time);
+    int r = 0;
+    for (size_t i = 0; i < s->tree.count && r == 0; i++)
+        r = sample_member(s, &s->tree.members[i], weight);
+    tree_drop_ended(&s->tree);
+    return r;
+}
+
+static bool report(struct sampler *s, scry_nsec time,
+                   bool (*tick)(const struct sampler_stats *, void *), void *context)
+{
+    s->stats.elapsed = time;
+    s->stats.own_cpu = read_clock(CLOCK_PROCESS_CPUTIME_ID) - s->cpu_start;
+    if (time >= s->next_flush) {
+        s->next_flush = time + FLUSH_EVERY;
+        rec_writer_flush(s->writer);
+    }
+    if (time < s->next_report)
+        return false;
+    s->next_report = time + REPORT_EVERY;
+    return tick && tick(&s->stats, context);
+}
+
+static void nap(scry_nsec until)
+{
+    struct timespec ts = {.tv_sec = (time_t)(until / SCRY_NSEC_PER_SEC),
+                          .tv_nsec = (long)(until % SCRY_NSEC_PER_SEC)};
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
+}
+
+static bool time_is_up(const struct sampler *s, scry_nsec time)
+{
+    return s->options.duration && time >= s->options.duration;
+}
+
+/* The moment in slot `slot` to look at, since the start. */
+static scry_nsec moment_in(struct sampler *s, uint64_t slot)
+{
+    double into = (double)(next_random(s) >> 11) / (double)(1ULL << 53);
+    return (scry_nsec)(((double)slot + into) * (double)SCRY_NSEC_PER_SEC / s->options.rate);
+}
+
+int sampler_run(struct sampler *s, bool (*tick)(const struct sampler_stats *, void *),
+                void *context, enum sampler_end *ret_end, struct error *err)
+{
+    prctl(PR_SET_TIMERSLACK, 1UL);
+    s->start = read_clock(CLOCK_MONOTONIC);
+    s->cpu_start = read_clock(CLOCK_PROCESS_CPUTIME_ID);
+    uint64_t slot = 0;
+    scry_nsec next = moment_in(s, slot);
+    for (;;) {
+        scry_nsec time = read_clock(CLOCK_MONOTONIC) - s->start;
+        if (report(s, time, tick, context) || s->stop) {
+            *ret_end = SAMPLER_STOPPED;
+            return 0;
+        }
+        if (time_is_up(s, time)) {
+            *ret_end = SAMPLER_DURATION;
+            return 0;
+        }
+        if (time < next) {
+            scry_nsec until = next - time > LONGEST_NAP ? time + LONGEST_NAP : next;
+            if (s->options.duration && until > s->options.duration)
+                until = s->options.duration;
+            nap(s->start + until);
+            if (until < next && tree_ended(&s->tree)) {
+                *ret_end = SAMPLER_EXITED;
+                return 0;
+            }
+            continue;
+        }
+        if (time > next + period(s))
+            s->stats.late++;
+        int r = look_around(s);
+        if (r < 0)
+            return error_set(err, r, "the recording cannot be written: %s", strerror(errno));
+        if (tree_ended(&s->tree)) {
+            *ret_end = SAMPLER_EXITED;
+            return 0;
+        }
+        time = read_clock(CLOCK_MONOTONIC) - s->start;
+        uint64_t current = (uint64_t)((double)time * s->options.rate / (double)SCRY_NSEC_PER_SEC);
+        if (current > slot + 1)
+            s->stats.missed += current - slot - 1;
+        slot = current > slot ? current : slot + 1;
+        next = moment_in(s, slot);
+    }
+}

@@ -1,0 +1,231 @@
+/* Descendants are looked for every SCAN_EVERY. One that does not run Python is asked again, less
+ * and less often: it may exec Python later, or may just not have come that far. */
+#include "engine/tree.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define SCAN_EVERY      (25 * 1000 * 1000ULL)
+#define FIRST_RETRY     (10 * 1000 * 1000ULL)
+#define MAX_RETRY       SCRY_NSEC_PER_SEC
+#define MAX_DESCENDANTS 65536
+
+static scry_nsec clock_now(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (scry_nsec)ts.tv_sec * SCRY_NSEC_PER_SEC + (scry_nsec)ts.tv_nsec;
+}
+
+static bool grow(void **items, size_t count, size_t *cap, size_t size)
+{
+    if (count < *cap)
+        return true;
+    size_t wanted = *cap ? *cap * 2 : 8;
+    void *grown = realloc(*items, wanted * size);
+    if (!grown)
+        return false;
+    *items = grown;
+    *cap = wanted;
+    return true;
+}
+
+static void add_member(struct tree *tree, struct target *target)
+{
+    if (!grow((void **)&tree->members, tree->count, &tree->cap, sizeof(*tree->members))) {
+        target_close(target);
+        return;
+    }
+    struct member *m = &tree->members[tree->count++];
+    *m = (struct member){.target = target, .process_number = REC_NONE};
+}
+
+static void member_done(struct member *m)
+{
+    target_close(m->target);
+    table_done(&m->thread_numbers);
+    table_done(&m->frame_numbers);
+}
+
+static void remove_candidate(struct tree *tree, size_t i)
+{
+    process_close(tree->candidates[i].process);
+    tree->candidates[i] = tree->candidates[--tree->candidate_count];
+}
+
+static bool is_member(const struct tree *tree, pid_t pid)
+{
+    for (size_t i = 0; i < tree->count; i++)
+        if (tree->members[i].target->process->pid == pid)
+            return true;
+    return false;
+}
+
+static bool is_candidate(const struct tree *tree, pid_t pid)
+{
+    for (size_t i = 0; i < tree->candidate_count; i++)
+        if (tree->candidates[i].pid == pid)
+            return true;
+    return false;
+}
+
+static void add_candidate(struct tree *tree, pid_t pid)
+{
+    if (is_member(tree, pid) || is_candidate(tree, pid))
+        return;
+    if (!grow((void **)&tree->candidates, tree->candidate_count, &tree->candidate_cap,
+              sizeof(*tree->candidates)))
+        return;
+    struct candidate c = {.pid = pid};
+    if (process_open(pid, &c.process, NULL) == 0)
+        tree->candidates[tree->candidate_count++] = c;
+}
+
+/* All descendants of `pid`, breadth first. */
+static void scan(struct tree *tree)
+{
+    struct pid_list found = {0};
+    pid_t root = tree->root->pid;
+    size_t next = 0;
+    process_children(root, &found);
+    while (next < found.count && found.count < MAX_DESCENDANTS) {
+        pid_t pid = found.items[next++];
+        add_candidate(tree, pid);
+        struct pid_list below = {0};
+        process_children(pid, &below);
+        for (size_t i = 0; i < below.count; i++) {
+            if (!grow((void **)&found.items, found.count, &found.cap, sizeof(*found.items)))
+                break;
+            found.items[found.count++] = below.items[i];
+        }
+        pid_list_done(&below);
+    }
+    pid_list_done(&found);
+}
+
+static bool try_candidate(struct tree *tree, struct candidate *c, scry_nsec now, struct error *err)
+{
+    struct py_version version;
+    struct target *target;
+    scry_nsec pause = FIRST_RETRY << (c->tries < 7 ? c->tries : 7);
+    c->tries++;
+    c->next_try = now + (pause < MAX_RETRY ? pause : MAX_RETRY);
+    if (c->process && !python_likely(c->process, &version)) {
+        error_set(err, -SCRY_E_NOT_PYTHON, "process %d (%.200s) does not run CPython", c->pid,
+                  c->process->command);
+        return false;
+    }
+    if (target_open(c->pid, 0, &target, err) < 0)
+        return false;
+    add_member(tree, target);
+    return true;
+}
+
+static void try_candidates(struct tree *tree, scry_nsec now, struct error *err)
+{
+    for (size_t i = 0; i < tree->candidate_count;) {
+        struct candidate *c = &tree->candidates[i];
+        if (!process_alive(c->process))
+            remove_candidate(tree, i);
+        else if (now >= c->next_try && try_candidate(tree, c, now, err))
+            remove_candidate(tree, i);
+        else
+            i++;
+    }
+}
+
+/* A member that exec'ed is another program now: its memory and its Python are gone. */
+static void renew_execed(struct tree *tree)
+{
+    for (size_t i = 0; i < tree->count; i++) {
+        struct member *m = &tree->members[i];
+        if (!m->ended && process_execed(m->target->process))
+            m->ended = true;
+    }
+}
+
+void tree_refresh(struct tree *tree, scry_nsec now)
+{
+    if (now < tree->next_scan)
+        return;
+    tree->next_scan = now + SCAN_EVERY;
+    tree->root_ended = !process_alive(tree->root);
+    renew_execed(tree);
+    tree_drop_ended(tree);
+    if (tree->follow)
+        scan(tree);
+    if (!is_member(tree, tree->root->pid))
+        add_candidate(tree, tree->root->pid);
+    try_candidates(tree, now, NULL);
+}
+
+/* What stays wrong however long one waits. */
+static bool is_final(int error)
+{
+    return error == -SCRY_E_PERMISSION || error == -SCRY_E_NO_PROCESS || error == -SCRY_E_ZOMBIE ||
+           error == -SCRY_E_KERNEL_THREAD || error == -SCRY_E_NO_MEMORY;
+}
+
+int tree_open(struct tree *tree, pid_t pid, bool follow, scry_nsec patience, struct error *err)
+{
+    struct error own = {0};
+    err = err ? err : &own;
+    *tree = (struct tree){.follow = follow};
+    int r = process_open(pid, &tree->root, err);
+    if (r < 0)
+        return r;
+    scry_nsec give_up = clock_now() + patience;
+    scry_nsec pause = 1000 * 1000;
+    for (;;) {
+        struct target *target;
+        r = target_open(pid, 0, &target, err);
+        if (r == 0)
+            add_member(tree, target);
+        if (follow) {
+            scan(tree);
+            try_candidates(tree, clock_now(), NULL);
+        }
+        if (tree->count)
+            return 0;
+        if (is_final(r) || clock_now() >= give_up || !process_alive(tree->root))
+            break;
+        struct timespec ts = {.tv_nsec = (long)pause};
+        nanosleep(&ts, NULL);
+        if (pause < 20 * 1000 * 1000)
+            pause *= 2;
+    }
+    if (r == 0)
+        r = error_set(err, -SCRY_E_NO_MEMORY, "out of memory");
+    tree_close(tree);
+    return r;
+}
+
+void tree_close(struct tree *tree)
+{
+    for (size_t i = 0; i < tree->count; i++)
+        member_done(&tree->members[i]);
+    while (tree->candidate_count)
+        remove_candidate(tree, 0);
+    free(tree->members);
+    free(tree->candidates);
+    process_close(tree->root);
+    *tree = (struct tree){0};
+}
+
+void tree_drop_ended(struct tree *tree)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < tree->count; i++) {
+        if (tree->members[i].ended)
+            member_done(&tree->members[i]);
+        else
+            tree->members[kept++] = tree->members[i];
+    }
+    tree->count = kept;
+}
+
+bool tree_ended(const struct tree *tree)
+{
+    return tree->root_ended || (tree->count == 0 && !process_alive(tree->root));
+}

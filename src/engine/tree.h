@@ -1,0 +1,48 @@
+/* The processes being sampled together: one, or one and all its descendants that run Python. */
+#ifndef SCRY_ENGINE_TREE_H
+#define SCRY_ENGINE_TREE_H
+
+#include "engine/target.h"
+#include "util/table.h"
+
+#define REC_NONE UINT32_MAX
+
+/* One process that runs Python, with the numbers its things have in the recording. */
+struct member {
+    struct target *target;
+    bool ended;
+    uint32_t process_number; /* REC_NONE = not given yet */
+    struct table thread_numbers;
+    struct table frame_numbers;
+};
+
+/* A descendant that is not a member: not Python yet, or not at all. */
+struct candidate {
+    pid_t pid;
+    struct process *process; /* NULL when it could not be opened */
+    scry_nsec next_try;
+    unsigned tries;
+};
+
+struct tree {
+    struct process *root;
+    bool follow;
+    bool root_ended;
+    struct member *members;
+    size_t count, cap;
+    struct candidate *candidates;
+    size_t candidate_count, candidate_cap;
+    scry_nsec next_scan;
+};
+
+/* Waits up to `patience` for Python to start in the process or, with `follow`, in any descendant.
+ */
+int tree_open(struct tree *tree, pid_t pid, bool follow, scry_nsec patience, struct error *err);
+void tree_close(struct tree *tree);
+/* Find descendants that are new and processes that have exec'ed; cheap when called often. */
+void tree_refresh(struct tree *tree, scry_nsec now);
+void tree_drop_ended(struct tree *tree);
+/* The root has ended, or nobody is left and nobody can come. */
+bool tree_ended(const struct tree *tree);
+
+#endif
