@@ -9,6 +9,7 @@
 struct stop {
     pid_t tid;
     bool held;
+    int signal; /* stopped on its way to this signal, which release delivers; 0 = none */
 };
 
 /* Stop this thread (PTRACE_SEIZE, PTRACE_INTERRUPT, wait). Signals that arrive meanwhile are
@@ -18,5 +19,12 @@ struct stop {
 int stop_thread(struct stop *s, pid_t tid, scry_nsec limit);
 /* Let it go. Safe on a zeroed struct and twice. */
 void stop_release(struct stop *s);
+/* A thread that did not stop in time cannot be let go before it does stop. Such threads are
+ * remembered (per thread of scry) and let go at the next call of stop_thread or of this: call it
+ * now and then while a target is watched. Returns how many are still owed their freedom. */
+int stop_settle(void);
+/* The process that traces this thread (a debugger, say), 0 if none: the usual cause of
+ * -SCRY_E_PERMISSION where memory can be read. */
+pid_t stop_tracer(pid_t tid);
 
 #endif

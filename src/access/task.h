@@ -9,12 +9,15 @@ struct task {
     pid_t ns_tid; /* as the target sees it: what CPython stores */
     char state;   /* R S D T t Z X I, 0 if unknown */
     char comm[16];
+    uint64_t start_time; /* with the tid its identity */
 };
 
 struct task_list {
     struct task *items; /* by tid */
     size_t count;
     size_t cap;
+    struct task *last; /* the list before, for what is known already; private */
+    size_t last_cap;
 };
 
 /* Refresh the list; memory is reused. ns_tid costs one more file per thread and is read only for
@@ -34,13 +37,15 @@ struct task_watch {
     pid_t tid;
     int schedstat_fd; /* -1 when not to be had */
     int syscall_fd;
-    int stat_fd;
+    int stat_fd;        /* only where syscall_fd is not to be had */
     scry_nsec run_time; /* as last read: time on a CPU so far */
 };
 
 int task_watch_open(struct task_watch *w, const struct process *process, pid_t tid);
 void task_watch_close(struct task_watch *w);
-/* What it does now. *ret_ran: run time moved since the last call (always true on the first). */
+/* What it does now. *ret_ran: it may have run since the last call (always true on the first, and
+ * where the kernel keeps no account). BLOCKED and not ran: it stood still from the last look to
+ * this one, proved. */
 enum task_activity task_watch_look(struct task_watch *w, bool *ret_ran);
 
 /* What a blocked thread waits for, in a few words: "futex", "epoll_wait", "read pipe",

@@ -1,0 +1,205 @@
+/* Stopping one thread. PTRACE_SEIZE sends no signal and changes nothing by itself; PTRACE_INTERRUPT
+ * makes the thread stop as soon as it can. It may stop for another reason first: on its way to a
+ * signal (which the release then delivers) or together with its process by job control (which the
+ * kernel restores at release). Either stop serves as well to read it.
+ *
+ * Two things need care. A thread in uninterruptible sleep does not stop in time, and one that runs
+ * cannot be detached: it is remembered and let go when it does stop. And a traced thread that dies
+ * must be waited for by its tracer, or its process never ends; but the exit status of a child of
+ * ours is not ours to take. */
+#include "access/stop.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "access/procfs.h"
+
+#define OWED_MAX 64
+#define POLITE_POLLS                                                                               \
+    16 /* first polls that only yield: a running thread stops within microseconds */
+
+/* ptrace ties a tracee to the tracing thread, and so does this. */
+static _Thread_local pid_t owed[OWED_MAX];
+static _Thread_local int owed_count;
+
+enum event { EVENT_NONE, EVENT_STOPPED, EVENT_DEAD, EVENT_LOST };
+
+static scry_nsec now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (scry_nsec)t.tv_sec * SCRY_NSEC_PER_SEC + (scry_nsec)t.tv_nsec;
+}
+
+static bool read_status(pid_t tid, char *to, size_t cap)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/status", tid);
+    return procfs_read_small(AT_FDCWD, path, to, cap) > 0;
+}
+
+static long status_number(const char *status, const char *name)
+{
+    const char *at = proc_status_find(status, name);
+    return at ? strtol(at, NULL, 10) : 0;
+}
+
+pid_t stop_tracer(pid_t tid)
+{
+    char status[8192];
+    return read_status(tid, status, sizeof(status)) ? (pid_t)status_number(status, "TracerPid") : 0;
+}
+
+static bool is_own_child(pid_t tid)
+{
+    char status[8192];
+    return read_status(tid, status, sizeof(status)) && status_number(status, "Tgid") == tid &&
+           status_number(status, "PPid") == getpid();
+}
+
+static bool is_dead(pid_t tid)
+{
+    char status[8192];
+    if (!read_status(tid, status, sizeof(status)))
+        return true;
+    const char *state = proc_status_find(status, "State");
+    return state && (*state == 'Z' || *state == 'X');
+}
+
+/* What happened to a thread we have seized. The stop is left for ptrace; a death is taken note of,
+ * so that the process can end, unless the process is our own child: then whoever started it waits
+ * for it. */
+static enum event check(pid_t tid, int *ret_signal)
+{
+    siginfo_t info = {0};
+    if (waitid(P_PID, (id_t)tid, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL))
+        return EVENT_LOST;
+    if (info.si_pid == 0)
+        return EVENT_NONE;
+    if (info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED) {
+        int event = info.si_status >> 8, signal = info.si_status & 0xff;
+        *ret_signal = event ? 0 : signal;
+        return EVENT_STOPPED;
+    }
+    if (!is_own_child(tid))
+        waitid(P_PID, (id_t)tid, &info, WEXITED | WNOHANG | __WALL);
+    return EVENT_DEAD;
+}
+
+/* Poll with growing pauses until something happens or the time is up. */
+static enum event await(pid_t tid, scry_nsec limit, int *ret_signal)
+{
+    const scry_nsec deadline = now() + limit;
+    scry_nsec pause = 10000;
+    for (int polls = 0;; polls++) {
+        enum event event = check(tid, ret_signal);
+        if (event != EVENT_NONE)
+            return event;
+        scry_nsec t = now();
+        if (t >= deadline)
+            return EVENT_NONE;
+        if (polls < POLITE_POLLS) {
+            sched_yield();
+            continue;
+        }
+        scry_nsec span = pause < deadline - t ? pause : deadline - t;
+        struct timespec ts = {(time_t)(span / SCRY_NSEC_PER_SEC), (long)(span % SCRY_NSEC_PER_SEC)};
+        nanosleep(&ts, NULL);
+        if (pause < 1000000)
+            pause *= 2;
+    }
+}
+
+static bool detach(pid_t tid, int signal)
+{
+    return !ptrace(PTRACE_DETACH, tid, NULL, (void *)(uintptr_t)signal);
+}
+
+/* True when nothing is owed to this thread any more. */
+static bool settle(pid_t tid)
+{
+    int signal = 0;
+    switch (check(tid, &signal)) {
+    case EVENT_NONE:
+        return false;
+    case EVENT_STOPPED:
+        return detach(tid, signal);
+    default:
+        return true;
+    }
+}
+
+int stop_settle(void)
+{
+    for (int i = 0; i < owed_count;) {
+        if (settle(owed[i]))
+            owed[i] = owed[--owed_count];
+        else
+            i++;
+    }
+    return owed_count;
+}
+
+static bool is_owed(pid_t tid)
+{
+    for (int i = 0; i < owed_count; i++)
+        if (owed[i] == tid)
+            return true;
+    return false;
+}
+
+static int seize(pid_t tid)
+{
+    if (!ptrace(PTRACE_SEIZE, tid, NULL, NULL))
+        return 0;
+    /* A thread that has ended but was not yet reaped is refused as if it were forbidden. */
+    if (errno == ESRCH || is_dead(tid))
+        return -SCRY_E_GONE;
+    return -SCRY_E_PERMISSION;
+}
+
+int stop_thread(struct stop *s, pid_t tid, scry_nsec limit)
+{
+    *s = (struct stop){.tid = tid};
+    if (owed_count)
+        stop_settle();
+    if (is_owed(tid) || owed_count == OWED_MAX)
+        return -SCRY_E_TORN;
+    int rc = seize(tid);
+    if (rc)
+        return rc;
+    ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
+    switch (await(tid, limit, &s->signal)) {
+    case EVENT_STOPPED:
+        s->held = true;
+        return 0;
+    case EVENT_NONE:
+        owed[owed_count++] = tid;
+        return -SCRY_E_TORN;
+    default:
+        return -SCRY_E_GONE;
+    }
+}
+
+void stop_release(struct stop *s)
+{
+    if (!s->held)
+        return;
+    s->held = false;
+    if (detach(s->tid, s->signal))
+        return;
+    /* Killed while it stood still; it is about to be dead. */
+    int signal = 0;
+    enum event event = await(s->tid, 2000000, &signal);
+    if (event == EVENT_STOPPED && detach(s->tid, signal))
+        return;
+    if ((event == EVENT_NONE || event == EVENT_STOPPED) && owed_count < OWED_MAX)
+        owed[owed_count++] = s->tid;
+}

@@ -1,0 +1,99 @@
+/* Does a thread run, and has it run since the last look? Two small files say so, kept open.
+ *
+ * The order matters: first `syscall`, then `schedstat`. The run time in schedstat moves when a
+ * thread leaves its CPU (or at a timer tick). So a thread that was seen blocked, and whose run time
+ * then still reads as at the look before, cannot have run in between: to become blocked again it
+ * would have had to leave a CPU. Read the other way round, a thread that stops running between the
+ * two reads would look as if it had never run. */
+#include "access/task.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "access/procfs.h"
+
+static int open_task_file(const struct process *process, pid_t tid, const char *name)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "task/%d/%s", tid, name);
+    return openat(process->proc_fd, path, O_RDONLY | O_CLOEXEC);
+}
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+int task_watch_open(struct task_watch *w, const struct process *process, pid_t tid)
+{
+    char text[256];
+    *w = (struct task_watch){.tid = tid, .schedstat_fd = -1, .syscall_fd = -1, .stat_fd = -1};
+    w->schedstat_fd = open_task_file(process, tid, "schedstat");
+    w->syscall_fd = open_task_file(process, tid, "syscall");
+    /* Opening it is allowed to all, reading it only to those who may trace. */
+    if (w->syscall_fd >= 0 && procfs_reread(w->syscall_fd, text, sizeof(text)) <= 0)
+        close_fd(&w->syscall_fd);
+    if (w->syscall_fd < 0)
+        w->stat_fd = open_task_file(process, tid, "stat");
+    if (w->syscall_fd >= 0 || w->stat_fd >= 0)
+        return 0;
+    int rc = errno == EMFILE || errno == ENFILE ? -SCRY_E_IO : -SCRY_E_GONE;
+    task_watch_close(w);
+    return rc;
+}
+
+void task_watch_close(struct task_watch *w)
+{
+    close_fd(&w->schedstat_fd);
+    close_fd(&w->syscall_fd);
+    close_fd(&w->stat_fd);
+}
+
+static enum task_activity activity_of_state(char state)
+{
+    switch (state) {
+    case 'R':
+        return TASK_RUNNING;
+    case 'S':
+    case 'D':
+    case 'T':
+    case 't':
+    case 'I':
+        return TASK_BLOCKED;
+    default:
+        return TASK_UNKNOWN;
+    }
+}
+
+static enum task_activity look_at_activity(const struct task_watch *w)
+{
+    char text[PROC_STAT_MAX];
+    struct proc_stat stat;
+    if (w->syscall_fd >= 0) {
+        if (procfs_reread(w->syscall_fd, text, sizeof(text)) <= 0)
+            return TASK_UNKNOWN;
+        return text[0] == 'r' ? TASK_RUNNING : TASK_BLOCKED;
+    }
+    if (w->stat_fd < 0 || procfs_reread(w->stat_fd, text, sizeof(text)) <= 0 ||
+        proc_stat_parse(text, &stat))
+        return TASK_UNKNOWN;
+    return activity_of_state(stat.state);
+}
+
+enum task_activity task_watch_look(struct task_watch *w, bool *ret_ran)
+{
+    char text[128];
+    enum task_activity activity = look_at_activity(w);
+    scry_nsec run_time = 0;
+    if (w->schedstat_fd >= 0 && procfs_reread(w->schedstat_fd, text, sizeof(text)) > 0)
+        run_time = strtoull(text, NULL, 10);
+    /* 0: the kernel does not count, for each thread has run a little to come into being. */
+    *ret_ran = !run_time || run_time != w->run_time;
+    w->run_time = run_time;
+    return activity;
+}

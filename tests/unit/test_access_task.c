@@ -1,0 +1,167 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "access/task.h"
+#include "child.h"
+
+static int ends[2];
+
+static pid_t own_tid(void)
+{
+    return (pid_t)syscall(SYS_gettid);
+}
+
+static void say_number(int out, pid_t n)
+{
+    if (write(out, &n, sizeof(n)) != sizeof(n))
+        _exit(99);
+}
+
+static pid_t hear_number(int in)
+{
+    pid_t n = 0;
+    assert_int_equal(read(in, &n, sizeof(n)), sizeof(n));
+    return n;
+}
+
+/* Says its id, waits for a byte, says so, waits again: blocked in read, ran a little, blocked in
+ * read. */
+static void *step(void *arg)
+{
+    pthread_setname_np(pthread_self(), "stepper");
+    say_number(ends[1], own_tid());
+    while (child_hear(ends[0]))
+        child_say(ends[1], 's');
+    return arg;
+}
+
+static void one_thread_steps(int in, int out, void *arg)
+{
+    pthread_t thread;
+    ends[0] = in;
+    ends[1] = out;
+    pthread_create(&thread, NULL, step, arg);
+    pthread_join(thread, NULL);
+}
+
+/* Look until it blocks. */
+static void look_until_blocked(struct task_watch *w)
+{
+    bool ran;
+    while (task_watch_look(w, &ran) != TASK_BLOCKED || ran)
+        sched_yield();
+}
+
+static void threads_are_listed_with_their_names(void **state)
+{
+    (void)state;
+    struct child c = child_start(one_thread_steps, NULL);
+    pid_t tid = hear_number(c.from);
+    struct process *p;
+    struct task_list list = {0};
+    assert_int_equal(process_open(c.pid, &p, NULL), 0);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(tasks_read(p, &list), 0);
+        assert_int_equal(list.count, 2);
+        assert_true(list.items[0].tid < list.items[1].tid);
+        assert_non_null(tasks_by_ns_tid(&list, c.pid));
+        const struct task *t = tasks_by_ns_tid(&list, tid);
+        assert_non_null(t);
+        assert_int_equal(t->tid, tid);
+        assert_string_equal(t->comm, "stepper");
+        assert_null(tasks_by_ns_tid(&list, getpid()));
+    }
+    child_end(&c);
+    assert_int_equal(tasks_read(p, &list), -SCRY_E_GONE);
+    tasks_done(&list);
+    process_close(p);
+}
+
+static void a_blocked_thread_is_told_from_one_that_ran(void **state)
+{
+    (void)state;
+    struct child c = child_start(one_thread_steps, NULL);
+    pid_t tid = hear_number(c.from);
+    struct process *p;
+    struct task_watch w;
+    bool ran;
+    assert_int_equal(process_open(c.pid, &p, NULL), 0);
+    assert_int_equal(task_watch_open(&w, p, tid), 0);
+    task_watch_look(&w, &ran);
+    assert_true(ran);
+    look_until_blocked(&w);
+    for (int i = 0; i < 200; i++) {
+        assert_int_equal(task_watch_look(&w, &ran), TASK_BLOCKED);
+        assert_false(ran);
+        child_say(c.to, 'x');
+        child_hear(c.from);
+        /* It has run, and until it blocks again nothing may say that it has not. */
+        bool seen = false;
+        enum task_activity activity;
+        do {
+            activity = task_watch_look(&w, &ran);
+            seen |= ran;
+        } while (activity == TASK_RUNNING);
+        assert_int_equal(activity, TASK_BLOCKED);
+        assert_true(seen);
+        look_until_blocked(&w);
+    }
+    child_end(&c);
+    assert_int_equal(task_watch_look(&w, &ran), TASK_UNKNOWN);
+    task_watch_close(&w);
+    process_close(p);
+}
+
+static void spins(int in, int out, void *arg)
+{
+    (void)in, (void)arg;
+    child_say(out, 'r');
+    for (;;)
+        __asm__ volatile("");
+}
+
+static void a_thread_on_a_cpu_runs(void **state)
+{
+    (void)state;
+    struct child c = child_start_ready(spins, NULL);
+    struct process *p;
+    struct task_watch w;
+    bool ran;
+    assert_int_equal(process_open(c.pid, &p, NULL), 0);
+    assert_int_equal(task_watch_open(&w, p, c.pid), 0);
+    while (task_watch_look(&w, &ran) != TASK_RUNNING)
+        sched_yield();
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(task_watch_look(&w, &ran), TASK_RUNNING);
+    task_watch_close(&w);
+    process_close(p);
+    child_end(&c);
+}
+
+static void a_thread_that_is_not_there_cannot_be_watched(void **state)
+{
+    (void)state;
+    struct process *p;
+    struct task_watch w;
+    assert_int_equal(process_open(getpid(), &p, NULL), 0);
+    assert_int_equal(task_watch_open(&w, p, 0x7ffffff0), -SCRY_E_GONE);
+    task_watch_close(&w);
+    process_close(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_are_listed_with_their_names),
+        cmocka_unit_test(a_blocked_thread_is_told_from_one_that_ran),
+        cmocka_unit_test(a_thread_on_a_cpu_runs),
+        cmocka_unit_test(a_thread_that_is_not_there_cannot_be_watched),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
