@@ -135,6 +135,7 @@ tp_basicsize            -        .tp_basicsize
 tp_itemsize             -        .tp_itemsize
 tp_flags                -        .tp_flags
 tp_dictoffset           -        .tp_dictoffset
+tp_dict                 -        .tp_dict
 [PyHeapTypeObject]
 ht_cached_keys          3.3-     .ht_cached_keys
 ht_name                 -        .ht_name
@@ -252,6 +253,12 @@ HEADERS = """
 """
 
 MICRO_ROWS = {(3, 7): (0, 4)}  # minor versions with more than one row: the first patch release of each
+
+# Rows for releases whose headers are hard to come by: how they differ from the next row of their minor
+# version, read in CPython's history.
+HAND_MADE_ROWS = {
+    "3.7.3": {"first_micro": "0", "rt_size": "1424", "rt_tstate_current": "1392", "rt_gc_collecting": "544"},
+}
 
 
 @dataclass(frozen=True)
@@ -530,6 +537,11 @@ def write(targets: list[str]) -> None:
             layouts[build.key] = (build.label, layout_row(build))
             if build.minor >= FIRST_PUBLISHING and not build.free_threaded:
                 shapes[build.minor[1]] = (build.label, shape_row(build))
+    for label, changes in HAND_MADE_ROWS.items():
+        major, minor, _ = map(int, label.split("."))
+        later = min(key for key in layouts if key[0] == (major, minor) and key[1:] > (0, False, False))
+        row = layouts[later][1] | changes
+        layouts[layout_key(row)] = (label, row)
     LAYOUTS.write_text(render(LAYOUT_HEAD, dict(layouts[key] for key in sorted(layouts))))
     SHAPES.write_text(render(SHAPE_HEAD, dict(shapes[key] for key in sorted(shapes))))
 
