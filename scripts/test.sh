@@ -1,0 +1,62 @@
+# ./dev test: every part runs even when another failed; scripts/tally.py closes with the sum.
+# shellcheck shell=bash
+
+results=out/test
+
+# part NAME KIND COMMAND...: notes how COMMAND ended. KIND "one" counts it as a test; "many" has its own count elsewhere.
+part() {
+    local name=$1 kind=$2 state=ok
+    shift 2
+    "$@" || state=failed
+    [ "$state$kind" != okmany ] || state=counted
+    printf '%s\t%s\t%s\n' "$name" "$state" "see above" >>$results/parts.tsv
+    [ $state != failed ]
+}
+
+# strict_build FOLDER COMPILER OPTION...: warnings are errors.
+strict_build() {
+    local folder=$1 compiler=$2
+    shift 2
+    [ -f "$folder/build.ninja" ] ||
+        CC=$compiler step "configuring $folder" meson setup "$folder" -Dwerror=true "$@" || return
+    grep -q '^werror = true' "$folder/meson-private/cmd_line.txt" ||
+        step "configuring $folder" meson configure "$folder" -Dwerror=true || return
+    step "compiling $folder" ninja -C "$folder"
+}
+
+unit_tests() {
+    local folder=$1 status=0
+    rm -f "$folder/meson-logs/testlog.json"
+    step "unit tests of $folder" meson test -C "$folder" --no-rebuild --print-errorlogs || status=$?
+    [ ! -f "$folder/meson-logs/testlog.json" ] || cp "$folder/meson-logs/testlog.json" "$results/$folder.json"
+    [ $status = 0 ] || [ -s "$results/$folder.json" ]
+}
+
+python_tests() {
+    local status=0
+    title "pytest"
+    .venv/bin/pytest -q --junitxml="$results/pytest.xml" -o junit_family=xunit1 tests || status=$?
+    # 1: some tests failed, and are counted from the file; anything else means that it could not work.
+    [ $status -le 1 ] && [ -s $results/pytest.xml ]
+}
+
+test_everything() {
+    local gcc asan
+    rm -rf $results
+    mkdir -p $results
+    : >$results/parts.tsv
+    title "build"
+    part "gcc build" one strict_build build gcc && gcc=ok || gcc=failed
+    part "clang build" one strict_build build-clang clang || true
+    # What gcc believes uninitialised under sanitizers is mostly its own instrumentation.
+    part "sanitizer build" one strict_build build-asan gcc -Db_sanitize=address,undefined \
+        -Dc_args=-Wno-maybe-uninitialized && asan=ok || asan=failed
+    title "checks"
+    part "layering" one step "layering" .venv/bin/python scripts/layering.py || true
+    [ "$gcc" = failed ] || part "unit tests" many unit_tests build || true
+    export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+    [ "$asan" = failed ] || part "unit tests with sanitizers" many unit_tests build-asan || true
+    [ "$gcc" = failed ] || part "pytest" many python_tests || true
+    .venv/bin/python tests/pythons.py
+    .venv/bin/python scripts/tally.py $results
+}
