@@ -17,6 +17,16 @@ size_t utf8_length(const void *text, size_t left)
     return n;
 }
 
+uint32_t utf8_decode(const void *text, size_t length)
+{
+    static const unsigned char lead_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+    const unsigned char *s = text;
+    uint32_t c = s[0] & lead_bits[length];
+    for (size_t i = 1; i < length; i++)
+        c = c << 6 | (s[i] & 0x3f);
+    return c;
+}
+
 size_t utf8_prefix(const char *s, size_t len, size_t max)
 {
     if (len <= max)

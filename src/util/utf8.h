@@ -9,6 +9,9 @@
  * 0 if there is none. */
 size_t utf8_length(const void *s, size_t left);
 
+/* The code point of a sequence whose length utf8_length() gave. */
+uint32_t utf8_decode(const void *s, size_t length);
+
 /* How much of `s` to keep to stay within `max` bytes without cutting a character in two. */
 size_t utf8_prefix(const char *s, size_t len, size_t max);
 
