@@ -1,0 +1,386 @@
+/* Zoom, search and keyboard for the flame graph. All it knows it reads from the boxes in the document; text of
+ * the profiled program is only ever handled as text (textContent), never as markup or code. */
+(function () {
+  'use strict';
+  const SVG = 'http://www.w3.org/2000/svg', XHTML = 'http://www.w3.org/1999/xhtml', FG = 'urn:scry:flamegraph';
+  const MARGIN = 10, PADDING = 3, BARE_BELOW = 3, GLIDE_MS = 220;
+  const svg = document.currentScript.closest('svg');
+  const frames = svg.querySelector('#frames'), header = svg.querySelector('#header');
+  const title = svg.querySelector('#title'), details = svg.querySelector('#details');
+  const legend = svg.querySelector('#legend'), footer = svg.querySelector('#footer');
+  const total = Number(frames.getAttribute('total_samples'));
+  const calm = window.matchMedia && matchMedia('(prefers-reduced-motion: reduce)').matches;
+
+  /* ---- the boxes, in document order: every box after the one it is called from ---- */
+
+  const COUNT = / \([\d,]+ samples?, [\d.]+%\)$/;
+
+  function readBox(g, index) {
+    const rect = g.querySelector('rect');
+    const number = (name) => Number(rect.getAttributeNS(FG, name));
+    const label = g.querySelector('title').textContent.replace(COUNT, '');
+    const plain = /^[rx]/.test(rect.getAttribute('class'));
+    const cut = plain ? -1 : label.lastIndexOf(' (');
+    const box = {
+      g, rect, index, label, text: g.querySelector('text'), y: Number(rect.getAttribute('y')),
+      x: number('x'), w: number('w'), seconds: number('t'), own: number('w'),
+      name: cut < 0 ? label : label.slice(0, cut), where: cut < 0 ? '' : label.slice(cut),
+      parent: null, children: [], shown: true, chars: -1, bare: false,
+    };
+    g.dataset.index = index;
+    g.setAttribute('role', 'button');
+    return box;
+  }
+
+  function link(boxes) {
+    const path = [];
+    for (const box of boxes) {
+      while (path.length && path[path.length - 1].y >= box.y) path.pop();
+      box.parent = path[path.length - 1] || null;
+      if (box.parent) {
+        box.parent.children.push(box);
+        box.parent.own -= box.w;
+      }
+      path.push(box);
+    }
+  }
+
+  const boxes = Array.from(frames.querySelectorAll('g'), readBox);
+  link(boxes);
+  const root = boxes[0];
+
+  /* ---- layout: the samples [from, to) fill the width; what lies outside is not shown ---- */
+
+  let width = 0, charWidth = 7.25;
+  const view = { from: 0, to: total };
+  let zoomed = root, pattern = '', glide = 0;
+
+  const columns = (text) => {
+    let n = 0;
+    for (const c of text) n += c.codePointAt(0) >= 0x1100 ? 2 : 1;
+    return n;
+  };
+
+  function beginning(text, room) {
+    let n = 0, kept = '';
+    for (const c of text) {
+      n += c.codePointAt(0) >= 0x1100 ? 2 : 1;
+      if (n > room - 1) break;
+      kept += c;
+    }
+    return kept + '\u2026';
+  }
+
+  function setLabel(box, pixels) {
+    const room = Math.max(0, Math.floor((pixels - 2 * PADDING) / charWidth));
+    const chars = room < 3 ? 0 : Math.min(room, columns(box.label));
+    if (chars === box.chars) return;
+    box.chars = chars;
+    const text = box.text;
+    if (!chars) {
+      text.textContent = '';
+    } else if (chars >= columns(box.label)) {
+      text.textContent = box.name;
+      if (box.where) {
+        const where = document.createElementNS(SVG, 'tspan');
+        where.textContent = box.where;
+        text.append(where);
+      }
+    } else {
+      text.textContent = columns(box.name) <= chars ? box.name : beginning(box.name, chars);
+    }
+  }
+
+  function show(box, yes) {
+    if (box.shown === yes) return;
+    box.shown = yes;
+    box.g.style.display = yes ? '' : 'none';
+  }
+
+  function place(box) {
+    const span = view.to - view.from;
+    const left = Math.max(box.x, view.from), right = Math.min(box.x + box.w, view.to);
+    const pixels = (right - left) / span * width;
+    show(box, right > left && pixels >= 0.1);
+    if (!box.shown) return;
+    const x = 100 * (left - view.from) / span;
+    box.rect.setAttribute('x', x + '%');
+    box.rect.setAttribute('width', 100 * (right - left) / span + '%');
+    box.text.setAttribute('x', x + '%');
+    box.rect.classList.toggle('n', pixels < BARE_BELOW);
+    setLabel(box, pixels);
+  }
+
+  function draw() {
+    for (const box of boxes) place(box);
+  }
+
+  function glideTo(from, to) {
+    const start = { ...view }, begun = performance.now(), mine = ++glide;
+    const step = (now) => {
+      if (mine !== glide) return;
+      const t = calm || document.hidden ? 1 : Math.min(1, Math.max(0, now - begun) / GLIDE_MS);
+      const eased = t * t * (3 - 2 * t);
+      view.from = t === 1 ? from : start.from + (from - start.from) * eased;
+      view.to = t === 1 ? to : start.to + (to - start.to) * eased;
+      draw();
+      if (t < 1) requestAnimationFrame(step);
+      else svg.dataset.ready = 'yes';
+    };
+    svg.dataset.ready = 'no';
+    if (calm || document.hidden) step(begun);
+    else requestAnimationFrame(step);
+  }
+
+  /* ---- the state, and the address that brings it back ---- */
+
+  function zoom(box) {
+    zoomed = box;
+    for (const b of boxes) b.g.classList.remove('faded');
+    for (let b = box.parent; b; b = b.parent) b.g.classList.add('faded');
+    reset.style.display = box === root ? 'none' : '';
+    focusable(box);
+    glideTo(box.x, box.x + box.w);
+  }
+
+  function address() {
+    const parts = [];
+    if (zoomed !== root) parts.push('frame=' + zoomed.index);
+    if (pattern) parts.push('search=' + encodeURIComponent(pattern));
+    return '#' + parts.join('&');
+  }
+
+  function remember(push) {
+    try {
+      if (address() === (location.hash || '#')) return;
+      if (push) history.pushState(null, '', address());
+      else history.replaceState(null, '', address());
+    } catch (_) { /* a sandboxed page has no history: the graph works all the same */ }
+  }
+
+  function restore() {
+    const state = new URLSearchParams(location.hash.slice(1).replace(/\+/g, '%2B'));
+    const index = Number(state.get('frame') || 0);
+    input.value = state.get('search') || '';
+    search(input.value);
+    const box = boxes[index] || root;
+    if (box !== zoomed) zoom(box);
+  }
+
+  /* ---- search ---- */
+
+  /* Capitals in the pattern make it case-sensitive; what is no regular expression is searched as it stands. */
+  function compile(text) {
+    const flags = /[A-Z]/.test(text.replace(/\\./g, '')) ? 'u' : 'iu';
+    try {
+      return new RegExp(text, flags);
+    } catch (_) {
+      return new RegExp(text.replace(/[\\^$.*+?()[\]{}|\/-]/g, '\\$&'), flags.replace('u', ''));
+    }
+  }
+
+  function search(text) {
+    pattern = text;
+    const re = text ? compile(text) : null;
+    let found = 0, samples = 0, covered = -1;
+    for (const box of boxes) {
+      const match = re !== null && re.test(box.label);
+      box.g.classList.toggle('match', match);
+      if (!match) continue;
+      found++;
+      if (box.x < covered) continue; /* inside a match already counted */
+      samples += box.w;
+      covered = box.x + box.w;
+    }
+    frames.classList.toggle('searching', found > 0);
+    matched.textContent = re ? 'Matched: ' + percent(samples, total) + ' in ' + grouped(found) + plural(found, ' frame', ' frames') : '';
+    arrange();
+  }
+
+  /* ---- words ---- */
+
+  const grouped = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, ',');
+  const plural = (n, one, many) => (n === 1 ? one : many);
+  const percent = (part, whole) => (100 * part / whole).toFixed(2) + '%';
+  const seconds = (s) => (s >= 100 ? s.toFixed(0) : s >= 1 ? s.toFixed(2) : s.toFixed(3)) + ' s';
+
+  function describe(box) {
+    const parts = [grouped(box.w) + plural(box.w, ' sample', ' samples'), percent(box.w, total), seconds(box.seconds)];
+    if (zoomed !== root && box.x >= zoomed.x && box.x + box.w <= zoomed.x + zoomed.w)
+      parts.push(percent(box.w, zoomed.w) + ' of the zoomed frame');
+    if (box.children.length) parts.push('self ' + percent(box.own, total));
+    fit(details, box.label, '  \u00b7  ' + parts.join(' \u00b7 '), width);
+    legend.style.display = 'none';
+  }
+
+  function forget() {
+    details.textContent = '';
+    legend.style.display = '';
+  }
+
+  /* As much of `text` as leaves room for `end`. */
+  function fit(element, text, end, room) {
+    element.textContent = text + end;
+    let length = text.length;
+    while (length > 8 && element.getComputedTextLength() > room) {
+      length = Math.floor(length * 0.9);
+      element.textContent = text.slice(0, length) + '\u2026' + end;
+    }
+  }
+
+  /* ---- controls: made here, because without this script they would do nothing ---- */
+
+  function make(kind, attributes, parent) {
+    const element = document.createElementNS(SVG, kind);
+    for (const name of Object.keys(attributes)) element.setAttribute(name, attributes[name]);
+    parent.append(element);
+    return element;
+  }
+
+  const reset = make('text', { id: 'unzoom', class: 'button', y: 25, tabindex: 0, role: 'button', 'text-anchor': 'end' }, header);
+  reset.textContent = 'Reset zoom';
+  reset.style.display = 'none';
+  const matched = make('text', { id: 'matched', class: 'button', y: 25, 'text-anchor': 'end' }, header);
+  const place_of_input = make('foreignObject', { y: 7, width: 220, height: 28 }, header);
+  const input = document.createElementNS(XHTML, 'input');
+  input.id = 'search';
+  input.type = 'text';
+  input.placeholder = 'Search (regular expression)';
+  input.setAttribute('aria-label', 'Search frames by regular expression');
+  input.spellcheck = false;
+  place_of_input.append(input);
+  const full_title = title.textContent;
+
+  function arrange() {
+    let x = svg.getBoundingClientRect().width - MARGIN;
+    place_of_input.setAttribute('x', x -= 220);
+    matched.setAttribute('x', x -= 12);
+    x -= matched.textContent ? matched.getComputedTextLength() + 16 : 0;
+    reset.setAttribute('x', x);
+    x -= reset.style.display === 'none' ? 0 : reset.getComputedTextLength() + 16;
+    fit(title, full_title, '', Math.max(60, x - MARGIN));
+  }
+
+  /* ---- events ---- */
+
+  const boxOf = (node) => {
+    const g = node && node.closest ? node.closest('g[data-index]') : null;
+    return g && frames.contains(g) ? boxes[Number(g.dataset.index)] : null;
+  };
+
+  let reachable = root;
+  function focusable(box) {
+    reachable.g.removeAttribute('tabindex');
+    reachable = box;
+    box.g.setAttribute('tabindex', '0');
+  }
+
+  function choose(box) {
+    zoom(box);
+    arrange();
+    remember(true);
+  }
+
+  function resetAll() {
+    input.value = '';
+    search('');
+    if (zoomed !== root) zoom(root);
+    arrange();
+    remember(true);
+  }
+
+  function focus(box) {
+    if (!box || !box.shown) return;
+    focusable(box);
+    box.g.focus();
+  }
+
+  function neighbour(box, key) {
+    if (key === 'ArrowUp') return box.parent;
+    if (key === 'ArrowDown') return box.children.find((child) => child.shown);
+    const row = box.parent ? box.parent.children : [box];
+    return row[row.indexOf(box) + (key === 'ArrowLeft' ? -1 : 1)];
+  }
+
+  function onBoxKey(event, box) {
+    if (event.key === 'Enter' || event.key === ' ') choose(box);
+    else if (event.key.startsWith('Arrow')) focus(neighbour(box, event.key));
+    else return;
+    event.preventDefault();
+  }
+
+  function onKey(event) {
+    const typing = document.activeElement === input;
+    if ((event.ctrlKey || event.metaKey) && event.key === 'f' && !typing) {
+      event.preventDefault(); /* a second Ctrl-F is the browser's own */
+      input.focus();
+      input.select();
+    } else if (event.key === 'Escape') {
+      if (typing) input.blur();
+      resetAll();
+    } else if (event.key === 'Enter' && event.target === reset) {
+      choose(root);
+    } else if (!typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
+      const box = boxOf(event.target);
+      if (box) onBoxKey(event, box);
+    }
+  }
+
+  frames.addEventListener('click', (event) => {
+    const box = boxOf(event.target);
+    if (box) choose(box);
+  });
+  frames.addEventListener('mouseover', (event) => {
+    const box = boxOf(event.target);
+    if (box) describe(box);
+  });
+  frames.addEventListener('mouseleave', forget);
+  frames.addEventListener('focusin', (event) => {
+    const box = boxOf(event.target);
+    if (box) describe(box);
+  });
+  frames.addEventListener('focusout', forget);
+  reset.addEventListener('click', () => choose(root));
+  input.addEventListener('input', () => {
+    search(input.value);
+    remember(false);
+  });
+  document.addEventListener('keydown', onKey);
+  window.addEventListener('hashchange', restore);
+  window.addEventListener('popstate', restore);
+  window.addEventListener('resize', resize);
+  /* The header stays in sight when a deep graph is scrolled. */
+  window.addEventListener('scroll', () => {
+    const hidden = Math.max(0, -svg.getBoundingClientRect().top);
+    header.setAttribute('transform', 'translate(0,' + hidden + ')');
+  }, { passive: true });
+
+  /* ---- from a fixed picture to one as wide as the window ---- */
+
+  function measure() {
+    const probe = make('text', {}, frames);
+    probe.textContent = 'M'.repeat(50);
+    charWidth = probe.getComputedTextLength() / 50 || charWidth;
+    probe.remove();
+  }
+
+  function resize() {
+    width = Math.max(100, svg.getBoundingClientRect().width - 2 * MARGIN);
+    frames.setAttribute('width', width);
+    if (svg === document.documentElement) svg.setAttribute('height', Math.max(height, window.innerHeight));
+    for (const box of boxes) box.chars = -1;
+    draw();
+    fit(footer, footer_text, '', width);
+    arrange();
+  }
+
+  const footer_text = footer.textContent, height = Number(svg.getAttribute('height'));
+  svg.removeAttribute('viewBox');
+  svg.setAttribute('width', '100%');
+  for (const box of boxes) box.text.setAttribute('dx', PADDING);
+  measure();
+  focusable(root);
+  resize();
+  restore();
+  svg.dataset.ready = svg.dataset.ready || 'yes';
+})();

@@ -1,0 +1,40 @@
+#include "format/format.h"
+
+#include <strings.h>
+
+#include "format/writers.h"
+
+const struct format formats[] = {
+    {
+        .name = "flamegraph",
+        .extension = "svg",
+        .summary = "interactive flame graph, one SVG file for any browser",
+        .what = "flame graph",
+        .hint = "open it in a browser",
+        .write = flamegraph_write,
+    },
+    {
+        .name = "raw",
+        .extension = "txt",
+        .summary = "folded stacks, one line per distinct stack with its number of samples",
+        .what = "folded stacks",
+        .hint = "for grep, sort and every flame graph tool",
+        .write = raw_write,
+    },
+    {.name = NULL},
+};
+
+const struct format *format_find(const char *name)
+{
+    for (const struct format *f = formats; f->name; f++)
+        if (strcasecmp(f->name, name) == 0)
+            return f;
+    return NULL;
+}
+
+int writers_check(FILE *out, struct error *err)
+{
+    if (fflush(out) != 0 || ferror(out))
+        return error_set(err, -SCRY_E_OUTPUT, "the output could not be written whole");
+    return 0;
+}

@@ -1,0 +1,32 @@
+/* Tracks: the threads of a recording as a reader of a profile means them. A recording may know one
+ * thread under several numbers (its name was found late, or changed); here they are one, under its
+ * last name. */
+#ifndef SCRY_FORMAT_TRACKS_H
+#define SCRY_FORMAT_TRACKS_H
+
+#include "engine/recording.h"
+
+struct track {
+    uint32_t process;
+    int64_t tid;        /* OS thread id; 0 = unknown */
+    uint64_t thread_id; /* pthread id */
+    const char *name;   /* the recording's; "" = none */
+    uint64_t samples;
+    scry_nsec first, last; /* the span its samples cover */
+};
+
+struct tracks {
+    struct track *items; /* by process, then by thread id: main threads come first */
+    size_t count;
+    uint32_t *of_thread; /* thread number -> index in items */
+    size_t thread_count;
+};
+
+/* Reads the whole recording once and rewinds it. */
+int tracks_read(struct tracks *t, struct recording *r, struct error *err);
+void tracks_done(struct tracks *t);
+
+/* The number of the process that has this pid and started the given one; UINT32_MAX if unknown. */
+uint32_t tracks_parent(const struct recording *r, uint32_t process);
+
+#endif

@@ -1,0 +1,265 @@
+#include "format/tree.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NO_NODE       UINT32_MAX
+#define MAX_ANCESTORS 64 /* of a process; parents in a damaged file may run in a circle */
+
+struct reading {
+    struct tree *tree;
+    struct recording *recording;
+    const struct format_options *options;
+    bool folded;
+    struct tracks tracks;
+    uint32_t *roots;        /* track -> node its stacks hang from; NO_NODE = not made yet */
+    uint32_t *frame_labels; /* frame -> label + 1; 0 = not made yet */
+    size_t frame_cap;
+    uint32_t *path; /* stacks on the way down from a known one */
+    size_t path_cap;
+    struct buf text;
+};
+
+static uint64_t pair(uint32_t high, uint32_t low)
+{
+    return (uint64_t)high << 32 | low;
+}
+
+/* The number of the label whose text is in `in->text`. */
+static uint32_t add_label(struct reading *in, enum origin origin, uint32_t hue)
+{
+    struct tree *t = in->tree;
+    if (in->folded)
+        for (char *s = in->text.data; (s = strchr(s, ';'));)
+            *s = ':';
+    bool new;
+    uint32_t label = interner_add(&t->texts, in->text.data, in->text.len, &new);
+    if (in->text.failed || label == INTERN_FAILED)
+        return INTERN_FAILED;
+    if (label >= t->label_cap) {
+        size_t cap = t->label_cap ? t->label_cap * 2 : 256;
+        struct tree_label *grown = reallocarray(t->labels, cap, sizeof(*grown));
+        if (!grown)
+            return INTERN_FAILED;
+        t->labels = grown;
+        t->label_cap = cap;
+    }
+    if (new)
+        t->labels[label] = (struct tree_label){.origin = origin, .hue = hue};
+    return label;
+}
+
+static uint32_t hue_of(const char *name, const char *file)
+{
+    return (uint32_t)hash_bytes(name, strlen(name), hash_bytes(file, strlen(file), 0));
+}
+
+static uint32_t frame_label(struct reading *in, uint32_t frame)
+{
+    if (frame >= in->frame_cap) {
+        size_t cap = recording_frame_count(in->recording);
+        uint32_t *grown = reallocarray(in->frame_labels, cap, sizeof(*grown));
+        if (!grown)
+            return INTERN_FAILED;
+        memset(grown + in->frame_cap, 0, (cap - in->frame_cap) * sizeof(*grown));
+        in->frame_labels = grown;
+        in->frame_cap = cap;
+    }
+    if (in->frame_labels[frame])
+        return in->frame_labels[frame] - 1;
+    const struct rec_frame *f = recording_frame(in->recording, frame);
+    buf_reset(&in->text);
+    words_frame(&in->text, f, in->options);
+    uint32_t label = add_label(in, words_origin(f), hue_of(f->name, f->short_file));
+    if (label != INTERN_FAILED)
+        in->frame_labels[frame] = label + 1;
+    return label;
+}
+
+static uint32_t new_node(struct tree *t, uint32_t parent, uint32_t label)
+{
+    if (t->count == t->cap) {
+        size_t cap = t->cap ? t->cap * 2 : 1024;
+        struct tree_node *grown = reallocarray(t->nodes, cap, sizeof(*grown));
+        if (!grown || cap > UINT32_MAX)
+            return NO_NODE;
+        t->nodes = grown;
+        t->cap = cap;
+    }
+    uint32_t depth = t->count ? t->nodes[parent].depth + 1 : 0;
+    t->nodes[t->count] = (struct tree_node){.parent = parent, .label = label, .depth = depth};
+    return (uint32_t)t->count++;
+}
+
+static uint32_t child(struct tree *t, uint32_t parent, uint32_t label)
+{
+    uint64_t node;
+    if (parent == NO_NODE || label == INTERN_FAILED)
+        return NO_NODE;
+    if (table_get(&t->children, pair(parent, label), &node))
+        return (uint32_t)node;
+    node = new_node(t, parent, label);
+    if (node != NO_NODE && !table_put(&t->children, pair(parent, label), node))
+        return NO_NODE;
+    return (uint32_t)node;
+}
+
+/* The root frames of a track: its processes from the outermost, then the thread. */
+static uint32_t make_root(struct reading *in, const struct track *track)
+{
+    uint32_t node = TREE_ROOT;
+    uint32_t line[MAX_ANCESTORS];
+    size_t count = 0;
+    if (in->options->processes) {
+        for (uint32_t p = track->process; p != UINT32_MAX && count < MAX_ANCESTORS;
+             p = tracks_parent(in->recording, p))
+            line[count++] = p;
+    }
+    while (count) {
+        buf_reset(&in->text);
+        words_process(&in->text, recording_process(in->recording, line[--count]));
+        node = child(in->tree, node, add_label(in, ORIGIN_ROOT, 0));
+    }
+    if (in->options->threads) {
+        buf_reset(&in->text);
+        words_thread(&in->text, track);
+        node = child(in->tree, node, add_label(in, ORIGIN_ROOT, 1));
+    }
+    return node;
+}
+
+static uint32_t root_of(struct reading *in, uint32_t thread)
+{
+    if (!in->roots)
+        return TREE_ROOT;
+    uint32_t track = in->tracks.of_thread[thread];
+    if (in->roots[track] == NO_NODE)
+        in->roots[track] = make_root(in, &in->tracks.items[track]);
+    return in->roots[track];
+}
+
+static bool push(struct reading *in, size_t *depth, uint32_t stack)
+{
+    if (*depth == in->path_cap) {
+        size_t cap = in->path_cap ? in->path_cap * 2 : 256;
+        uint32_t *grown = reallocarray(in->path, cap, sizeof(*grown));
+        if (!grown)
+            return false;
+        in->path = grown;
+        in->path_cap = cap;
+    }
+    in->path[(*depth)++] = stack;
+    return true;
+}
+
+/* Up to the first stack whose node is known, then down again. */
+static uint32_t place(struct reading *in, uint32_t root, uint32_t stack)
+{
+    size_t depth = 0;
+    uint64_t node = root;
+    uint32_t parent, frame;
+    while (stack != REC_EMPTY_STACK && !table_get(&in->tree->places, pair(root, stack), &node)) {
+        if (!push(in, &depth, stack))
+            return NO_NODE;
+        recording_stack(in->recording, stack, &parent, &frame);
+        stack = parent;
+    }
+    while (depth && node != NO_NODE) {
+        stack = in->path[--depth];
+        recording_stack(in->recording, stack, &parent, &frame);
+        node = child(in->tree, (uint32_t)node, frame_label(in, frame));
+        if (node != NO_NODE && !table_put(&in->tree->places, pair(root, stack), node))
+            return NO_NODE;
+    }
+    return (uint32_t)node;
+}
+
+static int read_samples(struct reading *in)
+{
+    struct rec_sample s;
+    int more;
+    while ((more = recording_next(in->recording, &s)) > 0) {
+        if (s.stack == REC_EMPTY_STACK)
+            continue;
+        uint32_t root = root_of(in, s.thread);
+        uint32_t node = root == NO_NODE ? NO_NODE : place(in, root, s.stack);
+        if (node == NO_NODE)
+            return -SCRY_E_NO_MEMORY;
+        in->tree->nodes[node].self++;
+        in->tree->nodes[node].time += s.weight;
+    }
+    return more;
+}
+
+static void add_up(struct tree *t)
+{
+    for (size_t i = t->count; i-- > 0;) {
+        struct tree_node *node = &t->nodes[i];
+        node->total += node->self;
+        if (i != TREE_ROOT) {
+            t->nodes[node->parent].total += node->total;
+            t->nodes[node->parent].time += node->time;
+        }
+    }
+}
+
+/* Thread names are known for certain only after all samples: two passes where they matter. */
+static int prepare_roots(struct reading *in, struct error *err)
+{
+    if (!in->options->threads && !in->options->processes)
+        return 0;
+    int r = tracks_read(&in->tracks, in->recording, err);
+    if (r < 0)
+        return r;
+    in->roots = malloc((in->tracks.count + 1) * sizeof(*in->roots));
+    if (!in->roots)
+        return error_set(err, -SCRY_E_NO_MEMORY, "out of memory");
+    memset(in->roots, 0xff, (in->tracks.count + 1) * sizeof(*in->roots));
+    return 0;
+}
+
+int tree_read(struct tree *t, struct recording *r, const struct format_options *options,
+              bool folded, struct error *err)
+{
+    *t = (struct tree){0};
+    struct reading in = {.tree = t, .recording = r, .options = options, .folded = folded};
+    buf_init(&in.text);
+    int result = prepare_roots(&in, err);
+    if (result < 0)
+        goto out;
+    result = recording_rewind(r);
+    if (result >= 0 && new_node(t, TREE_ROOT, add_label(&in, ORIGIN_ROOT, 0)) == NO_NODE)
+        result = -SCRY_E_NO_MEMORY;
+    if (result >= 0)
+        result = read_samples(&in);
+    if (result < 0)
+        error_set(err, result, "the recording could not be read: %s", error_sentence(result));
+    else
+        add_up(t);
+out:
+    tracks_done(&in.tracks);
+    free(in.roots);
+    free(in.frame_labels);
+    free(in.path);
+    buf_done(&in.text);
+    if (result < 0)
+        tree_done(t);
+    return result < 0 ? result : 0;
+}
+
+void tree_done(struct tree *t)
+{
+    if (!t)
+        return;
+    free(t->nodes);
+    free(t->labels);
+    interner_done(&t->texts);
+    table_done(&t->children);
+    table_done(&t->places);
+    *t = (struct tree){0};
+}
+
+const char *tree_text(const struct tree *t, uint32_t node)
+{
+    return interner_get(&t->texts, t->nodes[node].label, NULL);
+}

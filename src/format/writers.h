@@ -1,0 +1,16 @@
+/* The writers behind the rows of the table in format.c. */
+#ifndef SCRY_FORMAT_WRITERS_H
+#define SCRY_FORMAT_WRITERS_H
+
+#include "format/format.h"
+
+typedef int format_writer(struct recording *recording, const struct format_options *options,
+                          FILE *out, struct error *err);
+
+format_writer flamegraph_write;
+format_writer raw_write;
+
+/* 0, or an error if anything written to `out` so far was lost. */
+int writers_check(FILE *out, struct error *err);
+
+#endif
