@@ -88,14 +88,31 @@ static int read_bytes(struct source *s, void *to, size_t n)
     return got ? STEP_DAMAGED : STEP_OVER;
 }
 
+/* Blocks are mostly far below their limit, so room is made for what comes. */
+static bool make_room(struct room *room, size_t need)
+{
+    if (need <= room->cap)
+        return true;
+    unsigned char *grown = realloc(room->data, need);
+    if (!grown)
+        return false;
+    room->data = grown;
+    room->cap = need;
+    return true;
+}
+
 static int unpack(struct source *s, unsigned coding, size_t stored, size_t raw)
 {
+    if (!make_room(&s->raw, raw ? raw : 1))
+        return -SCRY_E_NO_MEMORY;
     if (coding == WIRE_STORED) {
         if (stored != raw)
             return STEP_DAMAGED;
-        memcpy(s->raw, s->stored, raw);
+        memcpy(s->raw.data, s->stored.data, raw);
     } else if (coding == WIRE_ZSTD) {
-        if (ZSTD_decompressDCtx(s->zstd, s->raw, raw, s->stored, stored) != raw)
+        if (!s->zstd && !(s->zstd = ZSTD_createDCtx()))
+            return -SCRY_E_NO_MEMORY;
+        if (ZSTD_decompressDCtx(s->zstd, s->raw.data, raw, s->stored.data, stored) != raw)
             return STEP_DAMAGED;
     } else {
         return STEP_DAMAGED;
@@ -112,13 +129,15 @@ static int read_block(struct source *s, unsigned char *ret_type)
     if (step != STEP_ON)
         return step;
     uint32_t stored = wire_get_u32(header + 4), raw = wire_get_u32(header + 8);
-    if (stored > WIRE_MAX_BLOCK || raw > WIRE_MAX_BLOCK || header[2] || header[3])
+    if (stored > raw || raw > WIRE_MAX_BLOCK || header[2] || header[3])
         return STEP_DAMAGED;
-    step = stored ? read_bytes(s, s->stored, stored) : STEP_ON;
+    if (!make_room(&s->stored, stored ? stored : 1))
+        return -SCRY_E_NO_MEMORY;
+    step = stored ? read_bytes(s, s->stored.data, stored) : STEP_ON;
     if (step != STEP_ON)
         return step == STEP_OVER ? STEP_DAMAGED : step;
     uint32_t crc = (uint32_t)crc32(0, header, WIRE_CRC_OFFSET);
-    crc = (uint32_t)crc32(crc, s->stored, stored);
+    crc = (uint32_t)crc32(crc, s->stored.data, stored);
     if (crc != wire_get_u32(header + WIRE_CRC_OFFSET))
         return STEP_DAMAGED;
     *ret_type = header[0];
@@ -127,7 +146,7 @@ static int read_block(struct source *s, unsigned char *ret_type)
 
 static int read_summary(struct source *s)
 {
-    struct cursor c = {.at = s->raw, .end = s->raw + s->len};
+    struct cursor c = {.at = s->raw.data, .end = s->raw.data + s->len};
     struct rec_summary summary = {.complete = true};
     summary.duration = get(&c);
     summary.samples = get(&c);
@@ -306,7 +325,7 @@ static int take_sample(struct source *s, unsigned tag, struct cursor *c, struct 
  */
 static int next_in_block(struct source *s, struct rec_sample *ret)
 {
-    struct cursor c = {.at = s->raw + s->pos, .end = s->raw + s->len};
+    struct cursor c = {.at = s->raw.data + s->pos, .end = s->raw.data + s->len};
     int step = STEP_OVER;
     while (c.at < c.end) {
         unsigned tag = *c.at++;
@@ -328,7 +347,7 @@ static int next_in_block(struct source *s, struct rec_sample *ret)
         s->known++;
         step = STEP_OVER;
     }
-    s->pos = (size_t)(c.at - s->raw);
+    s->pos = (size_t)(c.at - s->raw.data);
     return step;
 }
 
@@ -393,7 +412,7 @@ static int read_info(struct source *s, struct error *err)
     if (step != STEP_ON || type != WIRE_INFO)
         return bad_file(s, err, "is cut off or damaged before the first sample",
                         "nothing in it can be read; record again");
-    struct cursor c = {.at = s->raw, .end = s->raw + s->len};
+    struct cursor c = {.at = s->raw.data, .end = s->raw.data + s->len};
     s->info.start_unix_ns = get(&c);
     uint64_t rate = get(&c);
     memcpy(&s->info.rate, &rate, sizeof(rate));
@@ -432,10 +451,7 @@ static int read_header(struct source *s, struct error *err)
 static int allocate(struct source *s, const char *name)
 {
     s->name = strdup(name);
-    s->raw = malloc(WIRE_MAX_BLOCK);
-    s->stored = malloc(WIRE_MAX_BLOCK);
-    s->zstd = ZSTD_createDCtx();
-    if (!s->name || !s->raw || !s->stored || !s->zstd)
+    if (!s->name)
         return -SCRY_E_NO_MEMORY;
     /* String 0 is "", stack 0 is empty, in every file. */
     uint32_t empty = recording_add_string(s->recording, "", 0);
@@ -493,8 +509,8 @@ void source_close(struct source *s)
     free(s->frames.items);
     free(s->stacks.items);
     free(s->threads);
-    free(s->raw);
-    free(s->stored);
+    free(s->raw.data);
+    free(s->stored.data);
     ZSTD_freeDCtx(s->zstd);
     *s = (struct source){0};
 }

@@ -20,6 +20,11 @@ struct source_thread {
     struct wire_last last;
 };
 
+struct room {
+    unsigned char *data;
+    size_t cap;
+};
+
 struct source {
     struct recording *recording;
     FILE *file;
@@ -39,8 +44,8 @@ struct source {
     uint64_t defined; /* definitions met since the start or rewind ... */
     uint64_t known;   /* ... and those among them that were taken in before, on an earlier pass */
 
-    unsigned char *raw, *stored; /* one block */
-    size_t pos, len;             /* in raw */
+    struct room raw, stored; /* one block */
+    size_t pos, len;         /* in raw */
     struct ZSTD_DCtx_s *zstd;
     scry_nsec time;
 };

@@ -341,6 +341,20 @@ static void a_weight_does_not_reach_back_before_the_start(void **state)
     recording_close(r);
 }
 
+static void a_block_is_closed_after_a_second(void **state)
+{
+    (void)state;
+    uint32_t stacks[4];
+    write_definitions(w, stacks);
+    for (int i = 0; i <= 12; i++) {
+        struct rec_sample s = {.time = (scry_nsec)i * SCRY_NSEC_PER_SEC / 10};
+        rec_writer_sample(w, &s);
+    }
+    struct recording *r = reread(); /* though nothing was flushed */
+    assert_int_equal(count_samples(r), 10);
+    recording_close(r);
+}
+
 static void a_full_disk_is_reported(void **state)
 {
     (void)state;
@@ -369,6 +383,7 @@ int main(void)
         TEST(strings_that_are_not_utf8_are_mended),
         TEST(what_was_never_defined_is_refused),
         TEST(a_weight_does_not_reach_back_before_the_start),
+        TEST(a_block_is_closed_after_a_second),
         TEST(a_full_disk_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
