@@ -6,6 +6,7 @@
 #include "util/buf.h"
 
 const struct command *const commands[] = {
+    &cmd_dump,
     &cmd_completions,
     &cmd_help,
     NULL,

@@ -1,0 +1,331 @@
+/* scry dump: look once and print every thread's stack; with -s for every process of the tree. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/target.h"
+#include "tool/commands.h"
+#include "tool/dump.h"
+#include "tool/shared_options.h"
+#include "tool/text.h"
+#include "util/table.h"
+
+#define PATIENCE          (SCRY_NSEC_PER_SEC / 2) /* for a Python that is just starting */
+#define LOCALS_BUDGET     128                     /* characters per variable for each -l */
+#define LOCALS_LEVELS_MAX 100
+#define TREE_DEPTH_MAX    200
+
+struct dump_values {
+    pid_t pid;
+    bool subprocesses, full_filenames, json, nonblocking;
+    int locals;
+    int blocking;
+};
+
+/* The process asked for and, with -s, its descendants: parents before their children. */
+struct tree_node {
+    pid_t pid;
+    size_t parent; /* index; own index for the first */
+    char *command; /* known once it was looked at */
+};
+struct tree {
+    struct tree_node *nodes;
+    size_t count, cap;
+    struct table seen; /* pid: a child that changes its parent while we look must not come twice */
+};
+
+struct dump {
+    const struct invocation *call;
+    const struct dump_values *values;
+    enum blocking blocking;
+    const struct style *style;
+    struct json json;
+    struct tree tree;
+    struct dump_variables_list variables;
+    size_t printed;
+};
+
+/* ---- the tree ---- */
+
+static int tree_add(struct tree *tree, pid_t pid, size_t parent)
+{
+    if (tree->count == tree->cap) {
+        size_t cap = tree->cap ? tree->cap * 2 : 16;
+        struct tree_node *grown = realloc(tree->nodes, cap * sizeof(*grown));
+        if (!grown)
+            return -SCRY_E_NO_MEMORY;
+        tree->nodes = grown;
+        tree->cap = cap;
+    }
+    if (!table_put(&tree->seen, (uint64_t)pid, 1))
+        return -SCRY_E_NO_MEMORY;
+    tree->nodes[tree->count++] = (struct tree_node){.pid = pid, .parent = parent};
+    return 0;
+}
+
+static int tree_add_children(struct tree *tree, size_t parent, int depth)
+{
+    struct pid_list children = {0};
+    if (depth >= TREE_DEPTH_MAX || process_children(tree->nodes[parent].pid, &children) < 0)
+        return 0; /* gone: it has no children any more */
+    int r = 0;
+    for (size_t i = 0; i < children.count && r == 0; i++) {
+        uint64_t dummy;
+        if (table_get(&tree->seen, (uint64_t)children.items[i], &dummy))
+            continue;
+        r = tree_add(tree, children.items[i], parent);
+        if (r == 0)
+            r = tree_add_children(tree, tree->count - 1, depth + 1);
+    }
+    pid_list_done(&children);
+    return r;
+}
+
+static void tree_done(struct tree *tree)
+{
+    for (size_t i = 0; i < tree->count; i++)
+        free(tree->nodes[i].command);
+    free(tree->nodes);
+    table_done(&tree->seen);
+}
+
+/* The command line, also of a process that runs no Python. */
+static void tree_name(struct tree_node *node)
+{
+    struct process *process;
+    if (node->command || process_peek(node->pid, &process, NULL) < 0)
+        return;
+    node->command = strdup(process->command);
+    process_close(process);
+}
+
+/* ---- one process ---- */
+
+/* Runs while the thread stands still: reads the variables of all its frames. Out of memory shows as
+ * missing variables, not as a failed dump. */
+static void read_variables(struct target *t, const struct py_thread *thread, void *context)
+{
+    struct dump *d = context;
+    struct dump_variables_list *list = &d->variables;
+    if (list->count == list->cap) {
+        size_t cap = list->cap ? list->cap * 2 : 16;
+        struct dump_variables *grown = realloc(list->items, cap * sizeof(*grown));
+        if (!grown)
+            return;
+        list->items = grown;
+        list->cap = cap;
+    }
+    struct py_locals *frames = calloc(thread->frame_count + 1, sizeof(*frames));
+    if (!frames)
+        return;
+    size_t levels = (size_t)d->values->locals;
+    if (levels > LOCALS_LEVELS_MAX)
+        levels = LOCALS_LEVELS_MAX;
+    for (size_t i = 0; i < thread->frame_count; i++)
+        if (python_locals(t->python, &thread->frames[i], levels * LOCALS_BUDGET, &frames[i]) < 0)
+            frames[i] = (struct py_locals){0};
+    list->items[list->count++] =
+        (struct dump_variables){thread->tstate, frames, thread->frame_count};
+}
+
+static const char *shorten(const char *path, void *context)
+{
+    return target_short_path(context, path);
+}
+
+static void version_text(const struct python *python, char *to, size_t cap)
+{
+    const struct py_version *v = &python->version;
+    const char *level = v->level == 0xa ? "a" : v->level == 0xb ? "b" : v->level == 0xc ? "rc" : "";
+    char serial[8] = "";
+    if (*level)
+        snprintf(serial, sizeof(serial), "%u", v->serial);
+    snprintf(to, cap, "%u.%u.%u%s%s%s", v->major, v->minor, v->micro, level, serial,
+             python->layout.free_threaded ? "t" : "");
+}
+
+static void print(struct dump *d, struct target *t, const struct tree_node *node,
+                  const struct snapshot *snapshot)
+{
+    char python[32];
+    version_text(t->python, python, sizeof(python));
+    const struct tree_node *above = &d->tree.nodes[node->parent];
+    struct dump_process parent = {.pid = above->pid, .command = above->command ?: "?"};
+    SCOPED_BUF exe;
+    buf_init(&exe);
+    buf_addf(&exe, "%s%s", t->process->exe, t->process->exe_deleted ? " (deleted)" : "");
+    struct dump_process process = {
+        .pid = node->pid,
+        .command = t->process->command,
+        .exe = exe.data,
+        .python = python,
+        .parent = above == node ? NULL : &parent,
+        .snapshot = snapshot,
+        .variables = d->values->locals ? &d->variables : NULL,
+        .shorten = d->values->full_filenames ? NULL : shorten,
+        .context = t,
+    };
+    if (d->values->json) {
+        if (d->printed++ == 0)
+            json_begin_array(&d->json);
+        dump_json(&d->json, &process);
+        return;
+    }
+    if (d->printed++ > 0) {
+        fputc('\n', stdout);
+        for (int i = term_width(stdout, 80); i > 0; i--)
+            fputc('-', stdout);
+        fputc('\n', stdout);
+    }
+    dump_text(stdout, d->style, &process);
+}
+
+static int dump_one(struct dump *d, struct tree_node *node, struct error *err)
+{
+    struct target *t;
+    int r = target_open(node->pid, PATIENCE, &t, err);
+    if (r < 0)
+        return r;
+    struct look look = {
+        .blocking = d->blocking,
+        .wait_reasons = true,
+        .visit = d->values->locals ? read_variables : NULL,
+        .visit_context = d,
+    };
+    const struct snapshot *snapshot;
+    r = target_look(t, &look, &snapshot);
+    if (r < 0)
+        error_set(err, r, "process %d: %s", node->pid, error_sentence(r));
+    else
+        print(d, t, node, snapshot);
+    dump_variables_done(&d->variables);
+    target_close(t);
+    return r;
+}
+
+/* On standard error, so that what is read by programs holds stacks only. */
+static void note(const struct dump *d, const struct tree_node *node, const struct error *err)
+{
+    fflush(stdout);
+    fprintf(stderr, "%s: note: skipped process %d", d->call->tool, node->pid);
+    if (node->command) {
+        fputs(" (", stderr);
+        text_print(stderr, node->command);
+        fputc(')', stderr);
+    }
+    fputs(": ", stderr);
+    text_print(stderr, err->code == -SCRY_E_NOT_PYTHON ? "not Python" : error_text(err));
+    fputc('\n', stderr);
+}
+
+static int dump_tree(struct dump *d, struct error *err)
+{
+    struct error first = {0};
+    for (size_t i = 0; i < d->tree.count; i++) {
+        struct tree_node *node = &d->tree.nodes[i];
+        struct error why = {0};
+        tree_name(node);
+        int r = dump_one(d, node, &why);
+        if (r == 0)
+            continue;
+        why.code = r;
+        if (i == 0)
+            first = why;
+        if (r == -SCRY_E_NO_MEMORY || d->tree.count == 1)
+            break;
+        note(d, node, &why);
+    }
+    if (d->printed == 0) {
+        *err = first;
+        return first.code;
+    }
+    if (d->values->json) {
+        json_end_array(&d->json);
+        fputc('\n', stdout);
+    }
+    return 0;
+}
+
+static int run(const struct invocation *call, const void *values, struct error *err)
+{
+    const struct dump_values *v = values;
+    struct dump d = {.call = call, .values = v, .style = term_style(term_has_colours(stdout))};
+    if (!v->pid) {
+        error_set(err, -SCRY_E_USAGE, "dump needs to know which process to look into");
+        error_hint(err,
+                   "name it with -p PID; list the Python processes of this host with: scry ps");
+        return -SCRY_E_USAGE;
+    }
+    int r = shared_blocking(v->blocking, v->nonblocking, &d.blocking, err);
+    if (r < 0)
+        return r;
+    json_init(&d.json, stdout, 2);
+    table_init(&d.tree.seen);
+    r = tree_add(&d.tree, v->pid, 0);
+    if (r == 0 && v->subprocesses)
+        r = tree_add_children(&d.tree, 0, 0);
+    if (r == 0)
+        r = dump_tree(&d, err);
+    tree_done(&d.tree);
+    return r;
+}
+
+static const struct option options[] = {
+    OPTION_PID(struct dump_values, pid),
+    OPTION_SUBPROCESSES(struct dump_values, subprocesses,
+                        "Print the descendants of the process too, each process once"),
+    OPTION_BLOCKING(struct dump_values, blocking),
+    OPTION_NONBLOCKING(struct dump_values, nonblocking),
+    {
+        .letter = 'l',
+        .name = "locals",
+        .kind = OPT_COUNT,
+        .offset = offsetof(struct dump_values, locals),
+        .group = "Output",
+        .help =
+            "Show the arguments and variables of each frame; each further -l allows another 128 "
+            "characters per variable",
+    },
+    {
+        .letter = 'j',
+        .name = "json",
+        .kind = OPT_FLAG,
+        .offset = offsetof(struct dump_values, json),
+        .group = "Output",
+        .help = "Print JSON: an array of threads",
+    },
+    OPTION_FULL_FILENAMES(struct dump_values, full_filenames),
+    OPTION_NO_NATIVE,
+    {
+        .letter = 'c',
+        .name = "core",
+        .argument = "FILE",
+        .kind = OPT_UNAVAILABLE,
+        .group = "Target",
+        .help = "core files cannot be read yet",
+    },
+    OPTION_HELP,
+    OPTIONS_END,
+};
+
+static const struct example examples[] = {
+    {"What does the program do right now?", "dump -p 4242"},
+    {"With the values of its variables:", "dump -p 4242 --locals"},
+    {"The whole process tree, for another program to read:", "dump -s --json -p 4242"},
+    {NULL, NULL},
+};
+
+const struct command cmd_dump = {
+    .name = "dump",
+    .letter = 'd',
+    .summary = "Print what every thread of a Python process does right now",
+    .usage = (const char *const[]){"[OPTIONS] -p PID", NULL},
+    .description =
+        "Prints the stack of every thread, innermost call first. A thread is idle, active, or "
+        "active+gil when it holds the interpreter lock. In brackets stands what an idle thread "
+        "waits "
+        "for.",
+    .options = options,
+    .examples = examples,
+    .values_size = sizeof(struct dump_values),
+    .run = run,
+};

@@ -1,0 +1,154 @@
+#include "tool/dump.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool/text.h"
+
+void dump_variables_done(struct dump_variables_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        for (size_t k = 0; k < list->items[i].count; k++)
+            py_locals_done(&list->items[i].frames[k]);
+        free(list->items[i].frames);
+    }
+    free(list->items);
+    *list = (struct dump_variables_list){0};
+}
+
+const struct py_locals *dump_variables_of(const struct dump_process *process,
+                                          const struct py_thread *thread, size_t frame)
+{
+    const struct dump_variables_list *list = process->variables;
+    for (size_t i = 0; list && i < list->count; i++)
+        if (list->items[i].tstate == thread->tstate && frame < list->items[i].count)
+            return &list->items[i].frames[frame];
+    return NULL;
+}
+
+static void print_variables(FILE *out, const struct py_locals *locals, bool arguments)
+{
+    bool headed = false;
+    for (size_t i = 0; i < locals->count; i++) {
+        const struct py_local *local = &locals->items[i];
+        if (local->is_arg != arguments)
+            continue;
+        if (!headed)
+            fprintf(out, "        %s:\n", arguments ? "Arguments" : "Locals");
+        headed = true;
+        fputs("            ", out);
+        text_print(out, local->name);
+        fputs(": ", out);
+        text_print(out, local->repr);
+        fputc('\n', out);
+    }
+}
+
+static void print_frame(FILE *out, const struct style *style, const struct dump_process *process,
+                        const struct py_frame *frame)
+{
+    const struct py_code *code = frame->code;
+    const char *file = code->filename;
+    if (process->shorten)
+        file = process->shorten(file, process->context);
+
+    fprintf(out, "    %s", style->function);
+    text_print(out, code->qualname);
+    fputs(style->end, out);
+    if (*file) {
+        fprintf(out, " (%s", style->file);
+        text_print(out, file);
+        fputs(style->end, out);
+        if (frame->line > 0)
+            fprintf(out, ":%s%" PRId32 "%s", style->dim, frame->line, style->end);
+        fputc(')', out);
+    }
+    fputc('\n', out);
+}
+
+static const char *status(const struct thread_state *thread)
+{
+    if (!thread->active)
+        return "idle";
+    return thread->owns_gil ? "active+gil" : "active";
+}
+
+static void add_mark(struct buf *to, const char *mark)
+{
+    buf_add_str(to, to->len ? ", " : " [");
+    text_add_printable(to, mark);
+}
+
+/* What py-spy does not say. It follows everything that py-spy says, so that programs that read the
+ * line from the left are not disturbed. */
+static void print_marks(FILE *out, const struct style *style, const struct thread_state *thread)
+{
+    SCOPED_BUF marks;
+    buf_init(&marks);
+    if (thread->wait[0])
+        add_mark(&marks, thread->wait);
+    if (thread->python->in_gc)
+        add_mark(&marks, "collecting garbage");
+    if (thread->torn)
+        add_mark(&marks, "unsure: read while it ran");
+    if (thread->python->incomplete)
+        add_mark(&marks, "incomplete");
+    if (thread->python->interp_id > 0) {
+        char interpreter[48];
+        snprintf(interpreter, sizeof(interpreter), "interpreter %" PRId64,
+                 thread->python->interp_id);
+        add_mark(&marks, interpreter);
+    }
+    if (marks.len)
+        fprintf(out, "%s%s]%s", style->dim, marks.data, style->end);
+}
+
+static void print_thread(FILE *out, const struct style *style, const struct dump_process *process,
+                         const struct thread_state *thread)
+{
+    fprintf(out, "Thread %s", style->number);
+    if (thread->tid > 0)
+        fprintf(out, "%d", thread->tid);
+    else
+        fprintf(out, "0x%" PRIX64, thread->python->thread_id);
+    fprintf(out, "%s (%s)", style->end, status(thread));
+    if (thread->name && *thread->name) {
+        fputs(": \"", out);
+        text_print(out, thread->name);
+        fputc('"', out);
+    }
+    print_marks(out, style, thread);
+    fputc('\n', out);
+
+    for (size_t i = 0; i < thread->python->frame_count; i++) {
+        print_frame(out, style, process, &thread->python->frames[i]);
+        const struct py_locals *locals = dump_variables_of(process, thread->python, i);
+        if (locals) {
+            print_variables(out, locals, true);
+            print_variables(out, locals, false);
+        }
+    }
+}
+
+static void print_process_line(FILE *out, const struct style *style, const char *what,
+                               const struct dump_process *process)
+{
+    fprintf(out, "%s %s%d%s: ", what, style->number, process->pid, style->end);
+    text_print(out, process->command);
+    fputc('\n', out);
+}
+
+void dump_text(FILE *out, const struct style *style, const struct dump_process *process)
+{
+    print_process_line(out, style, "Process", process);
+    fprintf(out, "Python v%s (", process->python);
+    text_print(out, process->exe);
+    fputs(")\n", out);
+    if (process->parent)
+        print_process_line(out, style, "Parent Process", process->parent);
+    fputc('\n', out);
+    /* Oldest first, so that the main thread leads. */
+    for (size_t i = process->snapshot->count; i-- > 0;)
+        print_thread(out, style, process, &process->snapshot->threads[i]);
+}

@@ -1,0 +1,19 @@
+#include "tool/shared_options.h"
+
+const char *const blocking_choices[] = {
+    [BLOCKING_AUTO] = "auto",
+    [BLOCKING_ALWAYS] = "always",
+    [BLOCKING_NEVER] = "never",
+    NULL,
+};
+
+int shared_blocking(int chosen, bool nonblocking, enum blocking *ret_blocking, struct error *err)
+{
+    if (nonblocking && chosen == BLOCKING_ALWAYS) {
+        error_set(err, -SCRY_E_USAGE, "--nonblocking and --blocking always contradict each other");
+        error_hint(err, "leave one of them out");
+        return -SCRY_E_USAGE;
+    }
+    *ret_blocking = nonblocking ? BLOCKING_NEVER : (enum blocking)chosen;
+    return 0;
+}

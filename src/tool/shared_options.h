@@ -1,0 +1,50 @@
+/* Options that several commands have, so that they are called and explained the same everywhere. */
+#ifndef SCRY_TOOL_SHARED_OPTIONS_H
+#define SCRY_TOOL_SHARED_OPTIONS_H
+
+#include "engine/target.h"
+#include "tool/options.h"
+
+#define OPTION_PID(type, member)                                                                   \
+    {                                                                                              \
+        .letter = 'p', .name = "pid", .argument = "PID", .kind = OPT_PID,                          \
+        .offset = offsetof(type, member), .group = "Target",                                       \
+        .help = "The process to look into; decimal, or hexadecimal with 0x"                        \
+    }
+#define OPTION_SUBPROCESSES(type, member, sentence)                                                \
+    {                                                                                              \
+        .letter = 's', .name = "subprocesses", .kind = OPT_FLAG, .offset = offsetof(type, member), \
+        .group = "Target", .help = sentence                                                        \
+    }
+#define OPTION_BLOCKING(type, member)                                                              \
+    {                                                                                              \
+        .name = "blocking", .argument = "WHEN", .kind = OPT_CHOICE,                                \
+        .offset = offsetof(type, member), .group = "Target", .choices = blocking_choices,          \
+        .help = "When a thread is stopped for the microseconds it is read: auto stops it only "    \
+                "when its stack cannot be proved otherwise"                                        \
+    }
+#define OPTION_NONBLOCKING(type, member)                                                           \
+    {                                                                                              \
+        .name = "nonblocking", .kind = OPT_FLAG, .offset = offsetof(type, member),                 \
+        .group = "Target",                                                                         \
+        .help = "Never stop a thread, like --blocking never; stacks read while they changed are "  \
+                "marked as unsure"                                                                 \
+    }
+#define OPTION_FULL_FILENAMES(type, member)                                                        \
+    {                                                                                              \
+        .name = "full-filenames", .kind = OPT_FLAG, .offset = offsetof(type, member),              \
+        .group = "Output", .help = "Show whole paths, not only the part from the package on"       \
+    }
+#define OPTION_NO_NATIVE                                                                           \
+    {                                                                                              \
+        .letter = 'n', .name = "native", .kind = OPT_UNAVAILABLE, .group = "Target",               \
+        .help = "frames of native code are not supported yet"                                      \
+    }
+
+/* In the order of enum blocking. */
+extern const char *const blocking_choices[];
+
+/* Bring --blocking and --nonblocking together. */
+int shared_blocking(int chosen, bool nonblocking, enum blocking *ret_blocking, struct error *err);
+
+#endif
