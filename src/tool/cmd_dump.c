@@ -100,31 +100,48 @@ static void tree_name(struct tree_node *node)
 
 /* ---- one process ---- */
 
-/* Runs while the thread stands still: reads the variables of all its frames. Out of memory shows as
- * missing variables, not as a failed dump. */
-static void read_variables(struct target *t, const struct py_thread *thread, void *context)
+/* A place for this thread's variables; NULL when memory runs out. A thread may be visited twice:
+ * the later visit replaces the earlier. */
+static struct dump_variables *variables_slot(struct dump_variables_list *list, scry_addr tstate)
 {
-    struct dump *d = context;
-    struct dump_variables_list *list = &d->variables;
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->items[i].tstate == tstate) {
+            dump_variables_drop(&list->items[i]);
+            return &list->items[i];
+        }
+    }
     if (list->count == list->cap) {
         size_t cap = list->cap ? list->cap * 2 : 16;
         struct dump_variables *grown = realloc(list->items, cap * sizeof(*grown));
         if (!grown)
-            return;
+            return NULL;
         list->items = grown;
         list->cap = cap;
     }
-    struct py_locals *frames = calloc(thread->frame_count + 1, sizeof(*frames));
-    if (!frames)
-        return;
+    struct dump_variables *slot = &list->items[list->count++];
+    *slot = (struct dump_variables){.tstate = tstate};
+    return slot;
+}
+
+/* Runs while the thread stands still: reads the variables of all its frames. What cannot be had is
+ * missing from the output; the stacks are still worth printing. */
+static void read_variables(struct target *t, const struct py_thread *thread, void *context)
+{
+    struct dump *d = context;
     size_t levels = (size_t)d->values->locals;
     if (levels > LOCALS_LEVELS_MAX)
         levels = LOCALS_LEVELS_MAX;
-    for (size_t i = 0; i < thread->frame_count; i++)
-        if (python_locals(t->python, &thread->frames[i], levels * LOCALS_BUDGET, &frames[i]) < 0)
-            frames[i] = (struct py_locals){0};
-    list->items[list->count++] =
-        (struct dump_variables){thread->tstate, frames, thread->frame_count};
+    struct dump_variables *slot = variables_slot(&d->variables, thread->tstate);
+    if (slot)
+        slot->frames = calloc(thread->frame_count + 1, sizeof(*slot->frames));
+    if (!slot || !slot->frames)
+        return;
+    slot->count = thread->frame_count;
+    for (size_t i = 0; i < slot->count; i++) {
+        struct py_locals *to = &slot->frames[i];
+        if (python_locals(t->python, &thread->frames[i], levels * LOCALS_BUDGET, to) < 0)
+            *to = (struct py_locals){0};
+    }
 }
 
 static const char *shorten(const char *path, void *context)
@@ -132,22 +149,11 @@ static const char *shorten(const char *path, void *context)
     return target_short_path(context, path);
 }
 
-static void version_text(const struct python *python, char *to, size_t cap)
-{
-    const struct py_version *v = &python->version;
-    const char *level = v->level == 0xa ? "a" : v->level == 0xb ? "b" : v->level == 0xc ? "rc" : "";
-    char serial[8] = "";
-    if (*level)
-        snprintf(serial, sizeof(serial), "%u", v->serial);
-    snprintf(to, cap, "%u.%u.%u%s%s%s", v->major, v->minor, v->micro, level, serial,
-             python->layout.free_threaded ? "t" : "");
-}
-
 static void print(struct dump *d, struct target *t, const struct tree_node *node,
                   const struct snapshot *snapshot)
 {
     char python[32];
-    version_text(t->python, python, sizeof(python));
+    py_version_text(t->python, python, sizeof(python));
     const struct tree_node *above = &d->tree.nodes[node->parent];
     struct dump_process parent = {.pid = above->pid, .command = above->command ?: "?"};
     SCOPED_BUF exe;
@@ -182,7 +188,7 @@ static void print(struct dump *d, struct target *t, const struct tree_node *node
 static int dump_one(struct dump *d, struct tree_node *node, struct error *err)
 {
     struct target *t;
-    int r = target_open(node->pid, PATIENCE, &t, err);
+    int r = target_open(node->pid, d->tree.count == 1 ? PATIENCE : 0, &t, err);
     if (r < 0)
         return r;
     struct look look = {

@@ -7,6 +7,7 @@
 
 const struct command *const commands[] = {
     &cmd_dump,
+    &cmd_record,
     &cmd_completions,
     &cmd_help,
     NULL,

@@ -19,6 +19,7 @@ struct dump_variables_list {
     struct dump_variables *items;
     size_t count, cap;
 };
+void dump_variables_drop(struct dump_variables *variables); /* forget the frames */
 void dump_variables_done(struct dump_variables_list *list);
 
 /* A process of the tree: the one asked for, or one of its descendants. */

@@ -6,13 +6,19 @@
 
 #include "tool/text.h"
 
+void dump_variables_drop(struct dump_variables *variables)
+{
+    for (size_t i = 0; i < variables->count; i++)
+        py_locals_done(&variables->frames[i]);
+    free(variables->frames);
+    variables->frames = NULL;
+    variables->count = 0;
+}
+
 void dump_variables_done(struct dump_variables_list *list)
 {
-    for (size_t i = 0; i < list->count; i++) {
-        for (size_t k = 0; k < list->items[i].count; k++)
-            py_locals_done(&list->items[i].frames[k]);
-        free(list->items[i].frames);
-    }
+    for (size_t i = 0; i < list->count; i++)
+        dump_variables_drop(&list->items[i]);
     free(list->items);
     *list = (struct dump_variables_list){0};
 }

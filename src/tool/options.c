@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/format.h"
 #include "tool/values.h"
 
 #define OPTIONS_MAX 64
@@ -37,6 +38,8 @@ size_t option_choices(const struct option *option, const char **ret_names, size_
     size_t count = 0;
     for (size_t i = 0; option->choices && option->choices[i] && count < max; i++)
         ret_names[count++] = option->choices[i];
+    for (size_t i = 0; option->kind == OPT_FORMAT && formats[i].name && count < max; i++)
+        ret_names[count++] = formats[i].name;
     return count;
 }
 
@@ -109,6 +112,8 @@ static int store(struct parser *p, const struct option *option, const char *writ
         return value_duration(value, written, at, p->err);
     case OPT_CHOICE:
         return value_choice(value, written, option->choices, at, p->err);
+    case OPT_FORMAT:
+        return value_format(value, written, at, p->err);
     case OPT_HELP:
         return OPTIONS_HELP;
     case OPT_VERSION:

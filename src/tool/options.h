@@ -17,6 +17,7 @@ enum option_kind {
     OPT_RATE,        /* double: per second */
     OPT_DURATION,    /* scry_nsec: seconds, fractions allowed; 0 for "unlimited" */
     OPT_CHOICE,      /* int: index into `choices` */
+    OPT_FORMAT,      /* const struct format * */
     OPT_HELP,        /* options_parse() returns OPTIONS_HELP at once */
     OPT_VERSION,     /* the same with OPTIONS_VERSION */
     OPT_UNAVAILABLE, /* py-spy has it and scry has not: `help` is the sentence the user gets */

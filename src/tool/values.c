@@ -148,6 +148,23 @@ int value_choice(const char *text, const char *option, const char *const *choice
     return -SCRY_E_USAGE;
 }
 
+int value_format(const char *text, const char *option, const struct format **ret_format,
+                 struct error *err)
+{
+    const char *names[CHOICES_MAX + 1];
+    size_t count = 0;
+    while (count < CHOICES_MAX && formats[count].name) {
+        names[count] = formats[count].name;
+        count++;
+    }
+    names[count] = NULL;
+    int index;
+    int r = value_choice(text, option, names, &index, err);
+    if (r == 0)
+        *ret_format = &formats[index];
+    return r;
+}
+
 #define NEAR_MAX 40
 
 /* Edits between two words: insert, delete, replace. */

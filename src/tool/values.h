@@ -3,6 +3,7 @@
 #ifndef SCRY_TOOL_VALUES_H
 #define SCRY_TOOL_VALUES_H
 
+#include "format/format.h"
 #include "util/error.h"
 #include "util/types.h"
 
@@ -12,6 +13,9 @@ int value_duration(const char *text, const char *option, scry_nsec *ret_duration
                    struct error *err);
 /* The index of `text` in a list that ends with NULL, without regard to case. */
 int value_choice(const char *text, const char *option, const char *const *choices, int *ret_index,
+                 struct error *err);
+
+int value_format(const char *text, const char *option, const struct format **ret_format,
                  struct error *err);
 
 /* The name nearest to what was typed, if it is near enough to have been meant; else NULL. */

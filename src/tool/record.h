@@ -1,0 +1,65 @@
+/* The parts of `record`: where it writes, what it tells, and how it is stopped. */
+#ifndef SCRY_TOOL_RECORD_H
+#define SCRY_TOOL_RECORD_H
+
+#include <stdio.h>
+
+#include "access/launch.h"
+#include "engine/sampler.h"
+#include "format/format.h"
+#include "tool/commands.h"
+#include "util/outfile.h"
+
+/* ---- output (record_output.c) ---- */
+
+/* "python-2026-01-31T235959.svg": from the program's file name or the pid, in the current folder,
+ * with nothing in it that a file system or a shell objects to. The caller frees it; NULL when
+ * memory runs out. */
+char *record_default_name(const char *program, pid_t pid, const char *extension);
+/* A file without a name, in TMPDIR or /tmp, to keep the recording in until it is converted. */
+int record_open_temporary(FILE **ret_file, struct error *err);
+/* When root writes on behalf of a user who called sudo, the file is that user's; a file that is
+ * replaced keeps its owner. */
+void record_give_to_owner(const struct outfile *out);
+
+/* ---- signals (record_signals.c) ----
+ * The first SIGINT, SIGTERM or SIGHUP asks the sampler to stop; a second SIGINT gives up: removes
+ * the half-written file, ends the launched program and dies of the signal. */
+
+void signals_catch(void);
+void signals_release(void);
+/* Whom to stop; NULL before it is freed. One that is set after the signal came is stopped at once.
+ */
+void signals_set_sampler(struct sampler *sampler);
+/* What to clean up when giving up: `temp` may be NULL, `child` 0. */
+void signals_set_cleanup(const char *temp, pid_t child);
+/* The signal that came, or 0. */
+int signals_caught(void);
+
+/* ---- what the user is told (record_report.c, record_progress.c) ---- */
+
+struct voice {
+    FILE *out; /* standard error; called as py-spy standard output, unless the profile goes there */
+    bool as_py_spy;
+    const char *tool;
+};
+
+struct voice voice_for(const struct invocation *call, const struct outfile *out);
+void report_start(const struct voice *v, pid_t pid, double rate, scry_nsec duration);
+void report_end(const struct voice *v, enum sampler_end end, int signal);
+void report_result(const struct voice *v, const struct format *format, const char *path,
+                   const struct sampler_stats *stats, const struct sampler_options *options);
+
+struct progress {
+    bool shown;   /* whether to show anything at all */
+    bool visible; /* a line stands on the terminal now */
+    scry_nsec duration;
+};
+
+/* On standard error and only if that is a terminal. A launched program that prints to the same
+ * terminal would be disturbed by it, and has the terminal for itself. */
+void progress_init(struct progress *p, bool wanted, bool launched, scry_nsec duration);
+void progress_update(struct progress *p, const struct sampler_stats *stats);
+void progress_clear(struct progress *p);
+
+#endif

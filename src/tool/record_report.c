@@ -1,0 +1,113 @@
+/* What record says before and after. Under the name py-spy it says what py-spy says, where it says
+ * it. */
+#include "tool/record.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tool/text.h"
+
+/* Is the profile itself written to where standard output goes? */
+static bool shares_stdout(const struct outfile *out)
+{
+    struct stat file, standard;
+    return !out->temp && fstat(fileno(out->file), &file) == 0 &&
+           fstat(STDOUT_FILENO, &standard) == 0 && file.st_dev == standard.st_dev &&
+           file.st_ino == standard.st_ino;
+}
+
+struct voice voice_for(const struct invocation *call, const struct outfile *out)
+{
+    return (struct voice){
+        .out = call->as_py_spy && !shares_stdout(out) ? stdout : stderr,
+        .as_py_spy = call->as_py_spy,
+        .tool = call->tool,
+    };
+}
+
+void report_start(const struct voice *v, pid_t pid, double rate, scry_nsec duration)
+{
+    double seconds = (double)duration / 1e9;
+    if (v->as_py_spy) {
+        fprintf(v->out, "py-spy> Sampling process %g times a second", rate);
+        if (duration)
+            fprintf(v->out, " for %g seconds", seconds);
+        fputs(". Press Control-C to exit.\n\n", v->out);
+    } else {
+        fprintf(v->out, "%s: sampling process %d %g times a second", v->tool, pid, rate);
+        if (duration)
+            fprintf(v->out, " for %g s", seconds);
+        fputs("; press Control-C to stop\n", v->out);
+    }
+    fflush(v->out);
+}
+
+void report_end(const struct voice *v, enum sampler_end end, int signal)
+{
+    const char *why = end == SAMPLER_EXITED              ? "process exited"
+                      : end == SAMPLER_STOPPED && signal ? "Control-C pressed"
+                                                         : NULL;
+    if (v->as_py_spy && why)
+        fprintf(v->out, "\npy-spy> Stopped sampling because %s\n", why);
+}
+
+/* py-spy's own words for what it wrote. */
+static const char *py_spy_name(const struct format *format)
+{
+    static const char *const names[][2] = {{"flamegraph", "flamegraph data"},
+                                           {"speedscope", "speedscope file"},
+                                           {"raw", "raw flamegraph data"},
+                                           {"chrometrace", "chrome trace"}};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (strcmp(format->name, names[i][0]) == 0)
+            return names[i][1];
+    return format->what;
+}
+
+static void report_idle(const struct voice *v, const struct sampler_options *options)
+{
+    if (options->gil_only)
+        fputs("no samples, because no thread was seen holding the GIL (without --gil every "
+              "active thread is recorded, with --idle the waiting ones too)",
+              v->out);
+    else if (options->idle)
+        fputs("no samples, because no thread was there to be seen", v->out);
+    else
+        fputs("no samples, because the process was idle (--idle records waiting threads too)",
+              v->out);
+}
+
+void report_result(const struct voice *v, const struct format *format, const char *path,
+                   const struct sampler_stats *stats, const struct sampler_options *options)
+{
+    const char *shown = strcmp(path, "-") == 0 ? "standard output" : path;
+    if (v->as_py_spy) {
+        fprintf(v->out, "py-spy> Wrote %s to '", py_spy_name(format));
+        text_print(v->out, shown);
+        fprintf(v->out, "'. Samples: %" PRIu64 " Errors: %" PRIu64 "\n", stats->samples,
+                stats->errors);
+        if (stats->samples == 0) {
+            fputs("py-spy> ", v->out);
+            report_idle(v, options);
+            fputc('\n', v->out);
+        }
+        if (format->hint[0])
+            fprintf(v->out, "py-spy> %s\n", format->hint);
+        return;
+    }
+    fprintf(v->out, "%s: wrote %s to '", v->tool, format->what);
+    text_print(v->out, shown);
+    fputs("': ", v->out);
+    if (stats->samples == 0)
+        report_idle(v, options);
+    else
+        fprintf(v->out, "%" PRIu64 " samples", stats->samples);
+    fprintf(v->out,
+            ", %" PRIu64 " torn, %" PRIu64 " missed, %" PRIu64 " late, %.2f s of own CPU time",
+            stats->torn, stats->missed, stats->late, (double)stats->own_cpu / 1e9);
+    if (format->hint[0])
+        fprintf(v->out, "; %s", format->hint);
+    fputc('\n', v->out);
+}

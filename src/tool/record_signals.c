@@ -1,0 +1,87 @@
+/* A signal handler can only reach what is global, hence the globals here and nowhere else. */
+#include "tool/record.h"
+
+#include <limits.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+static _Atomic(struct sampler *) running;
+static atomic_int caught;
+static atomic_int launched_child;
+static char half_written[PATH_MAX];
+
+static const int handled[] = {SIGINT, SIGTERM, SIGHUP};
+static struct sigaction former[ARRAY_LEN(handled)];
+static struct sigaction former_pipe;
+
+static void give_up(int signal_number)
+{
+    if (half_written[0])
+        unlink(half_written);
+    int child = atomic_load(&launched_child);
+    if (child > 0)
+        kill(child, SIGKILL);
+    signal(signal_number, SIG_DFL);
+    raise(signal_number);
+}
+
+static void on_signal(int signal_number)
+{
+    int earlier = atomic_exchange(&caught, signal_number);
+    if (earlier == SIGINT && signal_number == SIGINT)
+        give_up(signal_number);
+    struct sampler *sampler = atomic_load(&running);
+    if (sampler)
+        sampler_stop(sampler);
+}
+
+void signals_catch(void)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    sigemptyset(&action.sa_mask);
+    /* Raising the signal again while giving up must end us there and then. */
+    action.sa_flags = SA_NODEFER;
+    for (size_t i = 0; i < ARRAY_LEN(handled); i++) {
+        sigaction(handled[i], NULL, &former[i]);
+        /* nohup: whoever ignores the hang-up wants the recording to go on. */
+        if (handled[i] == SIGHUP && former[i].sa_handler == SIG_IGN)
+            continue;
+        sigaction(handled[i], &action, NULL);
+    }
+    /* A reader that went away is an error to report, not a reason to leave a launched program
+     * behind. */
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    sigaction(SIGPIPE, &ignore, &former_pipe);
+}
+
+void signals_release(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(handled); i++)
+        sigaction(handled[i], &former[i], NULL);
+    sigaction(SIGPIPE, &former_pipe, NULL);
+    half_written[0] = '\0';
+    atomic_store(&launched_child, 0);
+}
+
+void signals_set_sampler(struct sampler *sampler)
+{
+    atomic_store(&running, sampler);
+    if (sampler && atomic_load(&caught))
+        sampler_stop(sampler);
+}
+
+void signals_set_cleanup(const char *temp, pid_t child)
+{
+    atomic_store(&launched_child, (int)child);
+    if (temp && strlen(temp) < sizeof(half_written))
+        strcpy(half_written, temp);
+    else
+        half_written[0] = '\0';
+}
+
+int signals_caught(void)
+{
+    return atomic_load(&caught);
+}
