@@ -386,7 +386,7 @@ static const struct example examples[] = {
     {"Where does a running program spend its time? Ten seconds of it, as a flame graph:",
      "record -p 4242 -d 10 -o profile.svg"},
     {"A program from start to end, threads apart, for speedscope:",
-     "record -t -f speedscope -o profile.json -- python app.py --its-own-option"},
+     "record -t -f speedscope -o profile.json -- python app.py --port 80"},
     {"What does it wait for? Waiting threads too, in all processes of a server:",
      "record -i -s -d 30 -o waiting.svg -p 4242"},
     {"Record once, look at it in several ways:", "record -f scry -o run.scry -d 60 -p 4242"},
