@@ -2,24 +2,7 @@
 
 #include <string.h>
 
-/* Decode one character of UTF-8. Its length, or 0 when the bytes are not valid. */
-static size_t decode(const unsigned char *s, uint32_t *ret_code)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t len = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-    if (len == 0 || s[0] > 0xf4)
-        return 0;
-    uint32_t code = len == 1 ? s[0] : s[0] & (0x7fu >> len);
-    for (size_t i = 1; i < len; i++) {
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-        code = code << 6 | (s[i] & 0x3f);
-    }
-    if (code < least[len] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
-        return 0;
-    *ret_code = code;
-    return len;
-}
+#include "util/utf8.h"
 
 /* Characters that a terminal acts on, or that make text look like what it is not. */
 static bool must_escape(uint32_t c)
@@ -48,19 +31,18 @@ static void add_escaped(struct buf *to, uint32_t c)
 
 void text_add_printable(struct buf *to, const char *text)
 {
-    const unsigned char *s = (const unsigned char *)text;
-    while (*s) {
-        uint32_t code;
-        size_t len = decode(s, &code);
+    for (size_t left = strlen(text); left > 0;) {
+        size_t len = utf8_length(text, left);
         if (len == 0) {
-            buf_addf(to, "\\x%02x", *s++);
-            continue;
+            buf_addf(to, "\\x%02x", (unsigned char)*text);
+            len = 1;
+        } else if (must_escape(utf8_decode(text, len))) {
+            add_escaped(to, utf8_decode(text, len));
+        } else {
+            buf_add(to, text, len);
         }
-        if (must_escape(code))
-            add_escaped(to, code);
-        else
-            buf_add(to, s, len);
-        s += len;
+        text += len;
+        left -= len;
     }
 }
 
