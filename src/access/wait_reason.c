@@ -53,23 +53,13 @@ static const char *restarted_call(const struct process *process, pid_t tid)
     return strstr(place, "poll") ? "poll" : "clock_nanosleep";
 }
 
-/* Blocked outside of a system call: stopped, or waiting for memory. */
-static const char *blocked_otherwise(const struct process *process, pid_t tid)
+static char task_state(const struct process *process, pid_t tid)
 {
     char text[PROC_STAT_MAX];
     struct proc_stat stat;
     if (!read_task_file(process, tid, "stat", text, sizeof(text)) || proc_stat_parse(text, &stat))
-        return "";
-    switch (stat.state) {
-    case 'T':
-        return "stopped";
-    case 't':
-        return "traced";
-    case 'D':
-        return "page fault";
-    default:
-        return "";
-    }
+        return 0;
+    return stat.state;
 }
 
 /* A socket with a timeout waits in poll, with one descriptor in the list. */
@@ -152,9 +142,15 @@ void task_wait_reason(const struct process *process, pid_t tid, char *to, size_t
     to[0] = '\0';
     if (!read_task_file(process, tid, "syscall", text, sizeof(text)) || !parse_call(text, &call))
         return;
-    if (call.number < 0)
-        buf_add_str(&words, blocked_otherwise(process, tid));
-    else
+    /* A thread that was stopped still shows the system call it came from. */
+    char state = task_state(process, tid);
+    if (statee == 'T')
+        buf_add_str(&words, "stopped");
+    else if (statee == 't')
+        buf_add_str(&words, "stopped by a debugger");
+    else if (call.number >= 0)
         describe_call(process, tid, &call, &words);
+    else if (statee == 'D')
+        buf_add_str(&words, "page fault");
     copy_printable(&words, to, cap);
 }
