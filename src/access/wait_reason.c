@@ -144,13 +144,13 @@ void task_wait_reason(const struct process *process, pid_t tid, char *to, size_t
         return;
     /* A thread that was stopped still shows the system call it came from. */
     char state = task_state(process, tid);
-    if (statee == 'T')
+    if (state == 'T')
         buf_add_str(&words, "stopped");
-    else if (statee == 't')
+    else if (state == 't')
         buf_add_str(&words, "stopped by a debugger");
     else if (call.number >= 0)
         describe_call(process, tid, &call, &words);
-    else if (statee == 'D')
+    else if (state == 'D')
         buf_add_str(&words, "page fault");
     copy_printable(&words, to, cap);
 }
