@@ -2,7 +2,6 @@
  * the sign in its low bits (3.12+). */
 #include "cpython/number.h"
 
-#define DIGIT_BITS    30
 #define MAX_DIGITS    (1ULL << 32) /* beyond it is no int but garbage */
 #define SIGN_MASK     3
 #define SIGN_NEGATIVE 2

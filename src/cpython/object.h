@@ -35,7 +35,8 @@ int py_instance_attr(const struct py_view *v, scry_addr obj, const char *name, s
 
 /* Append what repr() would say, for the built-in types: None, bool, int (any size), float (shortest form, as
  * Python), complex, str, bytes, bytearray, list, tuple, dict, set, frozenset, range, functions, modules,
- * types, exceptions, numpy scalars; otherwise <TYPE at 0xADDRESS>. At most about `budget` characters, cut
+ * types, exceptions, numpy scalars; otherwise
+ * <MODULE.TYPE object at 0xADDRESS>. At most about `budget` characters, cut
  * with "..."; never fails: what cannot be read is "?". */
 void py_repr(const struct py_view *v, scry_addr obj, size_t budget, struct buf *to);
 
