@@ -355,6 +355,43 @@ static void a_block_is_closed_after_a_second(void **state)
     recording_close(r);
 }
 
+/* The example of docs/format.md, byte for byte. */
+static const unsigned char documented[] = {
+    0x89, 0x53, 0x43, 0x52, 0x59, 0x0d, 0x0a, 0x1a, 0x01, 0x00, 0x00, 0x00, 0x49, 0x00, 0x00,
+    0x00, 0x12, 0x00, 0x00, 0x00, 0x12, 0x00, 0x00, 0x00, 0x5a, 0x13, 0x46, 0x8b, 0x01, 0x80,
+    0x80, 0x80, 0x80, 0x80, 0x80, 0xc0, 0xac, 0x40, 0x00, 0x04, 0x73, 0x63, 0x72, 0x79, 0x01,
+    0x68, 0x44, 0x00, 0x00, 0x00, 0x2f, 0x00, 0x00, 0x00, 0x2f, 0x00, 0x00, 0x00, 0xdd, 0xd5,
+    0x47, 0x6a, 0x01, 0x06, 0x33, 0x2e, 0x31, 0x33, 0x2e, 0x30, 0x02, 0x04, 0x54, 0x00, 0x00,
+    0x01, 0x03, 0x04, 0x00, 0x54, 0x07, 0x00, 0x01, 0x01, 0x66, 0x01, 0x04, 0x61, 0x2e, 0x70,
+    0x79, 0x05, 0x06, 0x02, 0x03, 0x03, 0x06, 0x02, 0x00, 0x06, 0x02, 0x01, 0x00, 0x8b, 0x00,
+    0xe8, 0x07, 0x01, 0x01, 0x45, 0x00, 0x00, 0x00, 0x08, 0x00, 0x00, 0x00, 0x08, 0x00, 0x00,
+    0x00, 0xca, 0xd1, 0x76, 0x3a, 0xe8, 0x07, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00,
+};
+
+static void the_documented_example_is_what_is_written(void **state)
+{
+    (void)state;
+    FILE *out = tmpfile();
+    struct rec_writer *example;
+    struct rec_info info = {.command = "scry", .host = "h", .start_unix_ns = 1, .rate = 100};
+    assert_int_equal(rec_writer_new(out, &info, &example), 0);
+    rec_writer_process(example, &(struct rec_process){.pid = 42, .python = "3.13.0"});
+    rec_writer_thread(example, &(struct rec_thread){.tid = 42, .thread_id = 7});
+    struct rec_frame f = {
+        .name = "f", .file = "a.py", .short_file = "a.py", .line = 3, .first_line = 1};
+    uint32_t stack = rec_writer_stack(example, REC_EMPTY_STACK, rec_writer_frame(example, &f));
+    struct rec_sample s = {.time = 1000, .weight = 1000, .stack = stack, .flags = REC_ACTIVE};
+    rec_writer_sample(example, &s);
+    rec_writer_finish(example, &(struct rec_summary){.duration = 1000, .samples = 1});
+    rec_writer_free(example);
+
+    unsigned char bytes[sizeof(documented) + 1];
+    rewind(out);
+    assert_int_equal(fread(bytes, 1, sizeof(bytes), out), sizeof(documented));
+    assert_memory_equal(bytes, documented, sizeof(documented));
+    fclose(out);
+}
+
 static void a_full_disk_is_reported(void **state)
 {
     (void)state;
@@ -384,6 +421,7 @@ int main(void)
         TEST(what_was_never_defined_is_refused),
         TEST(a_weight_does_not_reach_back_before_the_start),
         TEST(a_block_is_closed_after_a_second),
+        TEST(the_documented_example_is_what_is_written),
         TEST(a_full_disk_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
