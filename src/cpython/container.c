@@ -192,7 +192,6 @@ int py_dict_each(const struct py_view *v, scry_addr dict, size_t max, py_dict_ca
     return 0;
 }
 
-/* Whether this object, read already, is a str with this text; what cannot be read is not. */
 struct comparison {
     const char *text;
     size_t at, len;
@@ -207,7 +206,7 @@ static int compare_character(uint32_t character, void *context)
     return 0;
 }
 
-static bool is_str(const struct py_view *v, const struct remote *r, const char *text)
+bool remote_is_str(const struct py_view *v, const struct remote *r, const char *text)
 {
     struct remote_str s;
     struct comparison c = {text, 0, strlen(text)};
@@ -256,7 +255,7 @@ int dict_cursor_find(struct dict_cursor *c, const char *key, scry_addr *ret_valu
         if (rc < 0)
             return rc;
         for (int i = 0; i < c->count; i++) {
-            if (keys[i].len && is_str(c->v, &keys[i], key)) {
+            if (keys[i].len && remote_is_str(c->v, &keys[i], key)) {
                 *ret_value = c->item[i].value;
                 return 0;
             }

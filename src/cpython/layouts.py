@@ -196,6 +196,7 @@ cfunc_self              -        .m_self
 [PyGenObject]
 gen_name                3.5-     .gi_name
 gen_qualname            3.5-     .gi_qualname
+gen_code                -2.7     .gi_code
 [struct hand_made_module]
 mod_dict                -3.10    .md_dict
 [PyModuleObject]

@@ -34,10 +34,11 @@ int py_dict_get_str(const struct py_view *v, scry_addr dict, const char *key, sc
 int py_instance_attr(const struct py_view *v, scry_addr obj, const char *name, scry_addr *ret_value);
 
 /* Append what repr() would say, for the built-in types: None, bool, int (any size), float (shortest form, as
- * Python), complex, str, bytes, bytearray, list, tuple, dict, set, frozenset, range, functions, modules,
- * types, exceptions, numpy scalars; otherwise
- * <MODULE.TYPE object at 0xADDRESS>. At most about `budget` characters, cut
- * with "..."; never fails: what cannot be read is "?". */
+ * Python), complex, str, bytes, bytearray, list, tuple, dict, set, frozenset, range, slice, functions, modules,
+ * types, exceptions, enumerations, named tuples; for numpy's scalars the number; otherwise
+ * <MODULE.TYPE object at 0xADDRESS>. A class that derives from a built-in one is shown like that, since its
+ * own __repr__ cannot be run. At most about `budget` characters, cut with "..."; never fails: what cannot be
+ * read is "?". */
 void py_repr(const struct py_view *v, scry_addr obj, size_t budget, struct buf *to);
 
 /* The names that `threading` gave its threads, for one interpreter: calls back with the pthread id and the

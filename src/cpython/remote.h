@@ -84,6 +84,8 @@ struct remote_str {
     bool is_utf16;   /* 2.7's unicode on a narrow build: surrogates come in pairs */
 };
 int remote_str(const struct py_view *v, const struct remote *r, struct remote_str *ret_str);
+/* Whether this object is a str with this ASCII text; what cannot be read is not. */
+bool remote_is_str(const struct py_view *v, const struct remote *r, const char *text);
 /* Call back for each character, at most `max` of them; a non-zero answer ends it and is returned.
  */
 typedef int (*remote_char_callback)(uint32_t character, void *context);

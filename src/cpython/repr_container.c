@@ -5,8 +5,9 @@
 
 #define WORD           8
 #define CHUNK          32
+#define MAX_SET_SLOTS  (1 << 20) /* a set that was emptied has many free ones */
 #define MAX_ITEMS      (1ULL << 40)
-#define SET_ENTRY      16 /* key, hash */
+#define SET_ENTRY      16 /* key and hash; in 2.7 the other way round */
 #define SET_DUMMY_HASH (-1)
 
 /* Items of an array of pointers. `names` (a tuple, or 0) goes before each: name=item. */
@@ -100,30 +101,40 @@ int repr_dict(struct repr *r, const struct remote *obj, const struct repr_type *
     return 0;
 }
 
-/* The entries of a set's table that hold something. Gives up at the end of the budget or of a long
- * stretch of nothing, which a set that is being emptied may have. */
-static void add_set_items(struct repr *r, scry_addr table, uint64_t slots)
+struct set_entry {
+    uint64_t words[SET_ENTRY / WORD];
+};
+
+/* The object in this slot of a set's table; 0 when it is free or was freed. */
+static scry_addr set_key(struct repr *r, const struct set_entry *entry)
 {
-    struct {
-        scry_addr key;
-        int64_t hash;
-    } chunk[CHUNK];
-    bool first = true;
-    for (uint64_t i = 0; i < slots && i < 1 << 20; i++) {
+    if (r->v->layout->major != 2)
+        return (int64_t)entry->words[1] == SET_DUMMY_HASH ? 0 : entry->words[0];
+    struct remote key;
+    bool freed = entry->words[1] && remote_load(r->v, entry->words[1], &key) == 0 &&
+                 remote_is_str(r->v, &key, "<dummy key>");
+    return freed ? 0 : entry->words[1];
+}
+
+static void add_set_items(struct repr *r, scry_addr table, uint64_t slots, uint64_t used)
+{
+    struct set_entry chunk[CHUNK];
+    uint64_t shown = 0;
+    for (uint64_t i = 0; shown < used && i < slots && i < MAX_SET_SLOTS; i++) {
         uint64_t wanted = slots - i < CHUNK ? slots - i : CHUNK;
         if (i % CHUNK == 0 &&
             mem_read(r->v->mem, table + i * SET_ENTRY, chunk, wanted * SET_ENTRY) < 0) {
             repr_force(r, "?");
             return;
         }
-        if (!chunk[i % CHUNK].key || chunk[i % CHUNK].hash == SET_DUMMY_HASH)
+        scry_addr key = set_key(r, &chunk[i % CHUNK]);
+        if (!key)
             continue;
-        if (!first)
+        if (shown++ > 0)
             repr_force(r, ", ");
         if (!repr_more(r))
             return;
-        repr_object(r, chunk[i % CHUNK].key);
-        first = false;
+        repr_object(r, key);
     }
 }
 
@@ -148,7 +159,7 @@ int repr_set(struct repr *r, const struct remote *obj, const struct repr_type *t
     }
     if (used > 0 || is_2) {
         repr_force(r, is_2 ? "[" : "{");
-        add_set_items(r, table, mask + 1);
+        add_set_items(r, table, mask + 1, used);
         repr_force(r, is_2 ? "]" : "}");
     }
     if (!bare)

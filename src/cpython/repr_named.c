@@ -26,21 +26,33 @@ int repr_function(struct repr *r, const struct remote *obj, const struct repr_ty
     return 0;
 }
 
+/* In 2.7 a function does not know its class, but the method does. */
+static void add_class_27(struct repr *r, const struct remote *method)
+{
+    uint64_t class;
+    struct repr_type type;
+    if (r->v->layout->major != 2 || remote_u64(method, r->v->layout->method_self + 8, &class) < 0 ||
+        repr_type_load(r, class, &type) < 0)
+        return;
+    repr_add(r, type.name);
+    repr_add(r, ".");
+}
+
 int repr_method(struct repr *r, const struct remote *obj, const struct repr_type *type)
 {
     (void)type;
     const struct layout *l = r->v->layout;
     uint64_t function, self, name;
+    int32_t name_at = l->func_qualname != LAYOUT_NONE ? l->func_qualname : l->func_name;
     int rc = remote_u64(obj, l->method_func, &function);
     if (rc == 0)
         rc = remote_u64(obj, l->method_self, &self);
     if (rc == 0)
-        rc = mem_read_u64(
-            r->v->mem,
-            function + (l->func_qualname != LAYOUT_NONE ? l->func_qualname : l->func_name), &name);
+        rc = mem_read_u64(r->v->mem, function + name_at, &name);
     if (rc < 0)
         return rc;
     repr_add(r, self ? "<bound method " : "<unbound method ");
+    add_class_27(r, obj);
     repr_plain_str(r, name);
     if (self) {
         repr_add(r, " of ");
@@ -80,11 +92,20 @@ int repr_builtin(struct repr *r, const struct remote *obj, const struct repr_typ
     return 0;
 }
 
-int repr_generator(struct repr *r, const struct remote *obj, const struct repr_type *type)
+static int generator_name(struct repr *r, const struct remote *obj, uint64_t *ret_name)
 {
     const struct layout *l = r->v->layout;
+    uint64_t code;
+    if (l->gen_qualname != LAYOUT_NONE)
+        return remote_u64(obj, l->gen_qualname, ret_name);
+    int rc = remote_u64(obj, l->gen_code, &code);
+    return rc < 0 ? rc : mem_read_u64(r->v->mem, code + l->co_name, ret_name);
+}
+
+int repr_generator(struct repr *r, const struct remote *obj, const struct repr_type *type)
+{
     uint64_t name;
-    int rc = remote_u64(obj, l->gen_qualname != LAYOUT_NONE ? l->gen_qualname : l->gen_name, &name);
+    int rc = generator_name(r, obj, &name);
     if (rc < 0)
         return rc;
     repr_add(r, "<");
@@ -93,6 +114,31 @@ int repr_generator(struct repr *r, const struct remote *obj, const struct repr_t
     repr_plain_str(r, name);
     add_address(r, " at ", obj->addr);
     return 0;
+}
+
+/* Where a module came from, as far as the import system says: a file, or "built-in", "frozen". */
+static void add_origin(struct repr *r, scry_addr dict)
+{
+    scry_addr spec, origin, has_location;
+    char type[16];
+    if (py_dict_get_str(r->v, dict, "__spec__", &spec) == 0 &&
+        py_instance_attr(r->v, spec, "origin", &origin) == 0 &&
+        py_instance_attr(r->v, spec, "_set_fileattr", &has_location) == 0 &&
+        py_type_name(r->v, origin, type, sizeof(type)) == 0 && strcmp(type, "str") == 0) {
+        int64_t located = 0;
+        py_long_read(r->v, has_location, &located);
+        repr_add(r, located ? " from " : " (");
+        if (located)
+            repr_object(r, origin);
+        else
+            repr_plain_str(r, origin);
+        repr_force(r, located ? "" : ")");
+        return;
+    }
+    if (py_dict_get_str(r->v, dict, "__file__", &origin) == 0) {
+        repr_add(r, " from ");
+        repr_object(r, origin);
+    }
 }
 
 int repr_module(struct repr *r, const struct remote *obj, const struct repr_type *type)
@@ -106,6 +152,7 @@ int repr_module(struct repr *r, const struct remote *obj, const struct repr_type
         return -SCRY_E_READ;
     repr_add(r, "<module ");
     repr_object(r, name);
+    add_origin(r, dict);
     repr_force(r, ">");
     return 0;
 }
