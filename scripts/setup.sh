@@ -47,11 +47,11 @@ install_packages() {
 # A system without apt: go on if the build can work, else say in one sentence what is missing.
 check_tools() {
     local missing=() tool library
-    for tool in cc meson ninja pkg-config python3; do
+    for tool in cc meson ninja pkg-config protoc-c python3; do
         command -v $tool >/dev/null || missing+=("$tool")
     done
     if command -v pkg-config >/dev/null; then
-        for library in libelf libzstd zlib cmocka; do
+        for library in libelf libprotobuf-c libzstd zlib cmocka; do
             pkg-config --exists $library || missing+=("$library-headers")
         done
     fi

@@ -21,6 +21,31 @@ const struct format formats[] = {
         .hint = "for grep, sort and every flame graph tool",
         .write = raw_write,
     },
+    {
+        .name = "speedscope",
+        .extension = "json",
+        .summary = "for speedscope: every thread on a time line, in real seconds",
+        .what = "speedscope file",
+        .hint = "open it at https://www.speedscope.app",
+        .write = speedscope_write,
+    },
+    {
+        .name = "chrometrace",
+        .extension = "json",
+        .summary = "for Perfetto and chrome://tracing: calls as slices on a time line",
+        .what = "Chrome trace",
+        .hint = "open it at https://ui.perfetto.dev or chrome://tracing",
+        .write = chrometrace_write,
+    },
+    {
+        .name = "pprof",
+        .extension = "pb.gz",
+        .summary = "for pprof and the tools that read its profiles, compressed",
+        .what = "pprof profile",
+        .hint = "open it with: go tool pprof -http=: FILE",
+        .binary = true,
+        .write = pprof_write,
+    },
     {.name = NULL},
 };
 

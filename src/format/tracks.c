@@ -136,18 +136,3 @@ void tracks_done(struct tracks *t)
     free(t->of_thread);
     *t = (struct tracks){0};
 }
-
-uint32_t tracks_parent(const struct recording *r, uint32_t process)
-{
-    int32_t pid = recording_process(r, process)->parent;
-    if (pid <= 0)
-        return UINT32_MAX;
-    /* The nearest one noted before it: pids come again, and merged files may share them. */
-    for (uint32_t i = process; i-- > 0;)
-        if (recording_process(r, i)->pid == pid)
-            return i;
-    for (uint32_t i = process + 1; i < recording_process_count(r); i++)
-        if (recording_process(r, i)->pid == pid)
-            return i;
-    return UINT32_MAX;
-}

@@ -26,7 +26,4 @@ struct tracks {
 int tracks_read(struct tracks *t, struct recording *r, struct error *err);
 void tracks_done(struct tracks *t);
 
-/* The number of the process that has this pid and started the given one; UINT32_MAX if unknown. */
-uint32_t tracks_parent(const struct recording *r, uint32_t process);
-
 #endif

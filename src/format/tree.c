@@ -3,8 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NO_NODE       UINT32_MAX
-#define MAX_ANCESTORS 64 /* of a process; parents in a damaged file may run in a circle */
+#include "format/path.h"
+
+#define NO_NODE UINT32_MAX
 
 struct reading {
     struct tree *tree;
@@ -15,8 +16,8 @@ struct reading {
     uint32_t *roots;        /* track -> node its stacks hang from; NO_NODE = not made yet */
     uint32_t *frame_labels; /* frame -> label + 1; 0 = not made yet */
     size_t frame_cap;
-    uint32_t *path; /* stacks on the way down from a known one */
-    size_t path_cap;
+    struct path path; /* stacks on the way down from a known one */
+    uint32_t root;    /* being made */
     struct buf text;
 };
 
@@ -104,28 +105,19 @@ static uint32_t child(struct tree *t, uint32_t parent, uint32_t label)
     return (uint32_t)node;
 }
 
-/* The root frames of a track: its processes from the outermost, then the thread. */
+static int add_root(void *context, const char *text)
+{
+    struct reading *in = context;
+    buf_reset(&in->text);
+    buf_add_str(&in->text, text);
+    in->root = child(in->tree, in->root, add_label(in, ORIGIN_ROOT, hue_of(text, "")));
+    return in->root == NO_NODE ? -SCRY_E_NO_MEMORY : 0;
+}
+
 static uint32_t make_root(struct reading *in, const struct track *track)
 {
-    uint32_t node = TREE_ROOT;
-    uint32_t line[MAX_ANCESTORS];
-    size_t count = 0;
-    if (in->options->processes) {
-        for (uint32_t p = track->process; p != UINT32_MAX && count < MAX_ANCESTORS;
-             p = tracks_parent(in->recording, p))
-            line[count++] = p;
-    }
-    while (count) {
-        buf_reset(&in->text);
-        words_process(&in->text, recording_process(in->recording, line[--count]));
-        node = child(in->tree, node, add_label(in, ORIGIN_ROOT, 0));
-    }
-    if (in->options->threads) {
-        buf_reset(&in->text);
-        words_thread(&in->text, track);
-        node = child(in->tree, node, add_label(in, ORIGIN_ROOT, 1));
-    }
-    return node;
+    in->root = TREE_ROOT;
+    return words_roots(in->recording, track, in->options, add_root, in) < 0 ? NO_NODE : in->root;
 }
 
 static uint32_t root_of(struct reading *in, uint32_t thread)
@@ -138,34 +130,21 @@ static uint32_t root_of(struct reading *in, uint32_t thread)
     return in->roots[track];
 }
 
-static bool push(struct reading *in, size_t *depth, uint32_t stack)
-{
-    if (*depth == in->path_cap) {
-        size_t cap = in->path_cap ? in->path_cap * 2 : 256;
-        uint32_t *grown = reallocarray(in->path, cap, sizeof(*grown));
-        if (!grown)
-            return false;
-        in->path = grown;
-        in->path_cap = cap;
-    }
-    in->path[(*depth)++] = stack;
-    return true;
-}
-
 /* Up to the first stack whose node is known, then down again. */
 static uint32_t place(struct reading *in, uint32_t root, uint32_t stack)
 {
-    size_t depth = 0;
+    struct path *path = &in->path;
     uint64_t node = root;
     uint32_t parent, frame;
+    path->count = 0;
     while (stack != REC_EMPTY_STACK && !table_get(&in->tree->places, pair(root, stack), &node)) {
-        if (!push(in, &depth, stack))
+        if (!path_push(path, stack))
             return NO_NODE;
         recording_stack(in->recording, stack, &parent, &frame);
         stack = parent;
     }
-    while (depth && node != NO_NODE) {
-        stack = in->path[--depth];
+    while (path->count && node != NO_NODE) {
+        stack = path->items[--path->count];
         recording_stack(in->recording, stack, &parent, &frame);
         node = child(in->tree, (uint32_t)node, frame_label(in, frame));
         if (node != NO_NODE && !table_put(&in->tree->places, pair(root, stack), node))
@@ -240,7 +219,7 @@ out:
     tracks_done(&in.tracks);
     free(in.roots);
     free(in.frame_labels);
-    free(in.path);
+    path_done(&in.path);
     buf_done(&in.text);
     if (result < 0)
         tree_done(t);

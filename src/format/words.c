@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "format/path.h"
 #include "util/utf8.h"
 
 /* XML 1.0 has no way to write these, not even escaped. */
@@ -83,6 +84,30 @@ void words_process(struct buf *b, const struct rec_process *process)
     buf_addf(b, "process %" PRId32 ":\"", process->pid);
     words_clean(b, process->command);
     buf_add_char(b, '"');
+}
+
+int words_roots(const struct recording *r, const struct track *track,
+                const struct format_options *options, int (*add)(void *context, const char *text),
+                void *context)
+{
+    struct path line = {0};
+    SCOPED_BUF text;
+    buf_init(&text);
+    int result = 0;
+    if (options->processes && !path_ancestry(&line, r, track->process))
+        result = -SCRY_E_NO_MEMORY;
+    for (size_t i = 0; i < line.count && result >= 0; i++) {
+        buf_reset(&text);
+        words_process(&text, recording_process(r, line.items[i]));
+        result = text.failed ? -SCRY_E_NO_MEMORY : add(context, text.data);
+    }
+    if (options->threads && result >= 0) {
+        buf_reset(&text);
+        words_thread(&text, track);
+        result = text.failed ? -SCRY_E_NO_MEMORY : add(context, text.data);
+    }
+    path_done(&line);
+    return result;
 }
 
 static void add_word(struct buf *b, const char *word, size_t length)

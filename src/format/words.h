@@ -21,6 +21,12 @@ void words_thread(struct buf *b, const struct track *track);
 void words_thread_id(struct buf *b, const struct track *track);
 /* `process PID:"command line"`. */
 void words_process(struct buf *b, const struct rec_process *process);
+/* Calls `add` with the text of each root frame of a track that the options ask for, the outermost
+ * first: its processes, then the thread. Returns the last result of `add`; stops at the first
+ * negative one. */
+int words_roots(const struct recording *r, const struct track *track,
+                const struct format_options *options, int (*add)(void *context, const char *text),
+                void *context);
 /* What a process runs, short enough for a title: program and script without the arguments, which
  * may hold secrets. "python app.py", "python -m http.server". */
 void words_program(struct buf *b, const char *command);

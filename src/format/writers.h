@@ -7,8 +7,11 @@
 typedef int format_writer(struct recording *recording, const struct format_options *options,
                           FILE *out, struct error *err);
 
+format_writer chrometrace_write;
 format_writer flamegraph_write;
+format_writer pprof_write;
 format_writer raw_write;
+format_writer speedscope_write;
 
 /* 0, or an error if anything written to `out` so far was lost. */
 int writers_check(FILE *out, struct error *err);
