@@ -373,6 +373,11 @@ const struct rec_summary *recording_summary(const struct recording *r)
     return &r->summary;
 }
 
+const struct rec_summary *recording_file_summary(const struct recording *r, size_t file)
+{
+    return &r->inputs[file].source.summary;
+}
+
 const struct rec_frame *recording_frame(const struct recording *r, uint32_t frame)
 {
     return chunks_get(&r->frames, frame);

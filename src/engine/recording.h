@@ -85,6 +85,8 @@ int rec_writer_new(FILE *out, const struct rec_info *info, struct rec_writer **r
  * runs out or a number referred to was never handed out. Strings are copied (NULL is ""), up to
  * 65,535 bytes of each. */
 uint32_t rec_writer_process(struct rec_writer *w, const struct rec_process *process);
+/* The same, but a process of its own even if one like it is known: when recordings are merged. */
+uint32_t rec_writer_add_process(struct rec_writer *w, const struct rec_process *process);
 /* A thread is known by process, tid and thread_id; another name renames it. */
 uint32_t rec_writer_thread(struct rec_writer *w, const struct rec_thread *thread);
 uint32_t rec_writer_frame(struct rec_writer *w, const struct rec_frame *frame);
@@ -125,6 +127,8 @@ int recording_rewind(struct recording *r);
 const struct rec_info *recording_info(const struct recording *r);
 /* After the end was reached. */
 const struct rec_summary *recording_summary(const struct recording *r);
+/* The same of one of several files, in the order they were given. */
+const struct rec_summary *recording_file_summary(const struct recording *r, size_t file);
 const struct rec_frame *recording_frame(const struct recording *r, uint32_t frame);
 const struct rec_process *recording_process(const struct recording *r, uint32_t process);
 const struct rec_thread *recording_thread(const struct recording *r, uint32_t thread);

@@ -31,6 +31,7 @@ struct frame_key {
 struct process_key {
     int32_t pid, parent;
     uint32_t command, python;
+    uint32_t apart; /* 0, or tells it from others like it */
 };
 
 struct thread_key {
@@ -179,9 +180,10 @@ static uint32_t string(struct rec_writer *w, const char *s)
     return n + 1;
 }
 
-uint32_t rec_writer_process(struct rec_writer *w, const struct rec_process *process)
+static uint32_t put_process(struct rec_writer *w, const struct rec_process *process, uint32_t apart)
 {
     struct process_key key = {
+        .apart = apart,
         .pid = process->pid,
         .parent = process->parent,
         .command = string(w, process->command),
@@ -195,6 +197,16 @@ uint32_t rec_writer_process(struct rec_writer *w, const struct rec_process *proc
         PUT_NUMBERS(w, WIRE_PROCESS, wire_zigzag(key.pid), wire_zigzag(key.parent), key.command,
                     key.python);
     return n;
+}
+
+uint32_t rec_writer_process(struct rec_writer *w, const struct rec_process *process)
+{
+    return put_process(w, process, 0);
+}
+
+uint32_t rec_writer_add_process(struct rec_writer *w, const struct rec_process *process)
+{
+    return put_process(w, process, (uint32_t)w->processes.count + 1);
 }
 
 static bool reserve_thread_state(struct rec_writer *w)

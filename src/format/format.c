@@ -46,6 +46,15 @@ const struct format formats[] = {
         .binary = true,
         .write = pprof_write,
     },
+    {
+        .name = "scry",
+        .extension = "scry",
+        .summary = "the recording itself, to be converted to any other format later",
+        .what = "recording",
+        .hint = "make something of it with: scry convert",
+        .binary = true,
+        .write = scry_write,
+    },
     {.name = NULL},
 };
 

@@ -11,6 +11,7 @@ format_writer chrometrace_write;
 format_writer flamegraph_write;
 format_writer pprof_write;
 format_writer raw_write;
+format_writer scry_write;
 format_writer speedscope_write;
 
 /* 0, or an error if anything written to `out` so far was lost. */
