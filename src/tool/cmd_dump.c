@@ -100,6 +100,50 @@ static void tree_name(struct tree_node *node)
 
 /* ---- one process ---- */
 
+/* A place for this thread's variables; NULL when memory runs out. A thread may be visited twice:
+ * the later visit replaces the earlier. */
+static struct dump_variables *variables_slot(struct dump_variables_list *list, scry_addr tstate)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->items[i].tstate == tstate) {
+            dump_variables_drop(&list->items[i]);
+            return &list->items[i];
+        }
+    }
+    if (list->count == list->cap) {
+        size_t cap = list->cap ? list->cap * 2 : 16;
+        struct dump_variables *grown = realloc(list->items, cap * sizeof(*grown));
+        if (!grown)
+            return NULL;
+        list->items = grown;
+        list->cap = cap;
+    }
+    struct dump_variables *slot = &list->items[list->count++];
+    *slot = (struct dump_variables){.tstate = tstate};
+    return slot;
+}
+
+/* Runs while the thread stands still: reads the variables of all its frames. What cannot be had is
+ * missing from the output; the stacks are still worth printing. */
+static void read_variables(struct target *t, const struct py_thread *thread, void *context)
+{
+    struct dump *d = context;
+    size_t levels = (size_t)d->values->locals;
+    if (levels > LOCALS_LEVELS_MAX)
+        levels = LOCALS_LEVELS_MAX;
+    struct dump_variables *slot = variables_slot(&d->variables, thread->tstate);
+    if (slot)
+        slot->frames = calloc(thread->frame_count + 1, sizeof(*slot->frames));
+    if (!slot || !slot->frames)
+        return;
+    slot->count = thread->frame_count;
+    for (size_t i = 0; i < slot->count; i++) {
+        struct py_locals *to = &slot->frames[i];
+        if (python_locals(t->python, &thread->frames[i], levels * LOCALS_BUDGET, to) < 0)
+            *to = (struct py_locals){0};
+    }
+}
+
 static const char *shorten(const char *path, void *context)
 {
     return target_short_path(context, path);
@@ -150,6 +194,8 @@ static int dump_one(struct dump *d, struct tree_node *node, struct error *err)
     struct look look = {
         .blocking = d->blocking,
         .wait_reasons = true,
+        .visit = d->values->locals ? read_variables : NULL,
+        .visit_context = d,
     };
     const struct snapshot *snapshot;
     r = target_look(t, &look, &snapshot);
@@ -157,6 +203,7 @@ static int dump_one(struct dump *d, struct tree_node *node, struct error *err)
         error_set(err, r, "process %d: %s", node->pid, error_sentence(r));
     else
         print(d, t, node, snapshot);
+    dump_variables_done(&d->variables);
     target_close(t);
     return r;
 }

@@ -98,8 +98,10 @@ static int open_output(struct job *job, struct error *err)
     }
     record_give_to_owner(&job->out);
     job->voice = voice_for(job->call, &job->out);
+    if (!is_stream(job->format))
+        return record_open_temporary(&job->stream, err);
     job->stream = job->out.file;
-    return is_stream(job->format) ? 0 : record_open_temporary(&job->stream, err);
+    return 0;
 }
 
 static void add_command_line(struct buf *to, char *const *argv)

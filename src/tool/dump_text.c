@@ -6,6 +6,23 @@
 
 #include "tool/text.h"
 
+void dump_variables_drop(struct dump_variables *variables)
+{
+    for (size_t i = 0; i < variables->count; i++)
+        py_locals_done(&variables->frames[i]);
+    free(variables->frames);
+    variables->frames = NULL;
+    variables->count = 0;
+}
+
+void dump_variables_done(struct dump_variables_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        dump_variables_drop(&list->items[i]);
+    free(list->items);
+    *list = (struct dump_variables_list){0};
+}
+
 const struct py_locals *dump_variables_of(const struct dump_process *process,
                                           const struct py_thread *thread, size_t frame)
 {
