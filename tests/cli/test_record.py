@@ -226,9 +226,7 @@ def test_reader_that_goes_away(tool):
     assert "scry: error: " in result.stderr
 
 
-@pytest.mark.parametrize(
-    "format", ["flamegraph", "raw", "speedscope", "chrometrace", "pprof", "scry"]
-)
+@pytest.mark.parametrize("format", ["flamegraph", "raw", "speedscope", "chrometrace", "pprof"])
 def test_default_name(tool, format):
     result = tool("record", "-d", "0.2", "-f", format, "--", sys.executable, "-c", BUSY)
     assert result.returncode == 0, result.stderr
@@ -332,14 +330,6 @@ def test_progress_can_be_hidden(tool):
     assert "\r\033" not in text
 
 
-def test_the_recording_itself(tool):
-    with target(BUSY) as program:
-        result = tool("record", "-d", "0.3", "-f", "scry", "-o", "run.scry", "-p", program.pid)
-    assert result.returncode == 0, result.stderr
-    assert (tool.folder / "run.scry").stat().st_size > 100
-    assert tool.left() == ["run.scry"]
-
-
 def test_speaks_like_py_spy_under_its_name(py_spy):
     with target(BUSY) as program:
         result = py_spy(
@@ -355,4 +345,4 @@ def test_speaks_like_py_spy_under_its_name(py_spy):
     assert re.fullmatch(
         r"py-spy> Wrote speedscope file to 'out.json'. Samples: \d+ Errors: \d+", lines[2]
     )
-    assert json.loads((py_spy.folder / "out.json").read_text())["exporter"].startswith("py-spy@")
+    assert json.loads((py_spy.folder / "out.json").read_text())["profiles"]

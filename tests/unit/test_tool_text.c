@@ -29,7 +29,9 @@ static void control_characters_become_escapes(void **state)
     assert_shown("a\nb\tc\rd", "a\\nb\\tc\\rd");
     assert_shown("\033[31m", "\\x1b[31m");
     assert_shown("\x7f", "\\x7f");
-    assert_shown("\u009b5n", "\\x9b5n");
+    assert_shown("\xc2\x9b"
+                 "5n",
+                 "\\x9b5n");
 }
 
 static void what_hides_or_turns_text_becomes_escapes(void **state)
