@@ -55,8 +55,7 @@ static int open_proc_dir(pid_t pid)
 {
     char path[32];
     snprintf(path, sizeof(path), "/proc/%d", pid);
-    int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    return fd < 0 ? -errno : fd;
+    return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
 /* /proc/PID, or, where the first thread has ended before the others, /proc/TID of one that lives:
@@ -185,17 +184,12 @@ static int fill_in(struct process *p, struct error *err)
 {
     char text[PROC_STAT_MAX];
     struct proc_stat stat;
-    p->proc_fd = p->pid > 0 ? open_proc_dir(p->pid) : -ENOENT;
-    if (p->proc_fd == -EACCES || p->proc_fd == -EPERM)
-        return permission_error(p->pid, err) ?: no_process(p->pid, err);
-    if (p->proc_fd < 0)
-        return no_process(p->pid, err);
-    p->stat_fd = openat(p->proc_fd, "stat", O_RDONLY | O_CLOEXEC);
-    if (p->stat_fd < 0 && (errno == EACCES || errno == EPERM))
-        return permission_error(p->pid, err) ?: no_process(p->pid, err);
+    p->proc_fd = p->pid > 0 ? open_proc_dir(p->pid) : -1;
+    if (p->proc_fd >= 0)
+        p->stat_fd = openat(p->proc_fd, "stat", O_RDONLY | O_CLOEXEC);
     if (p->stat_fd < 0 || procfs_reread(p->stat_fd, text, sizeof(text)) < 0 ||
         proc_stat_parse(text, &stat))
-        return no_process(p->pid, err);
+        return permission_error(p->pid, err) ?: no_process(p->pid, err);
     int rc = check_kind(p, &stat, err);
     if (rc)
         return rc;
