@@ -20,7 +20,7 @@ step() {
     local text=$1 status=0 started=$SECONDS log
     shift
     mkdir -p out/log
-    log=out/log/$(printf '%s' "$text" | tr -cs 'A-Za-z0-9' '-' | sed 's/^-*//; s/-*$//').log
+    log=out/log/$(printf '%s' "$text" | tr -cs 'A-Za-z0-9' '-' | cut -c 1-40 | sed 's/^-*//; s/-*$//').log
     if [ -t 1 ]; then printf '  %s ...' "$text"; else printf '  %s\n' "$text"; fi
     "$@" >"$log" 2>&1 </dev/null || status=$?
     if [ -t 1 ]; then

@@ -111,14 +111,14 @@ fill_node() {
 # Newer interpreters than the system has; a failure is loud but not the end, and the tests say what is missing.
 need_pythons() {
     local cache=${XDG_CACHE_HOME:-$HOME/.cache}/scry/pythons
-    [ ! -d "$cache/debian-sid" ] || return 0
+    [ ! -e "$cache/debian-sid/usr/local/bin/.complete" ] || return 0
     if ! grep -qx 'ID=debian' /etc/os-release 2>/dev/null || ! command -v debootstrap >/dev/null; then
         if [ ! -x /usr/sbin/debootstrap ]; then
             note "newer interpreters are added only on Debian; the tests use those found here"
             return 0
         fi
     fi
-    step "fetching Python 3.13 and later from Debian sid into $cache (a minute or more, once)" \
+    step "fetching newer interpreters from Debian sid into $cache (a few minutes, once)" \
         as_root "$PWD/scripts/debian-tree" sid "$cache/debian-sid" ||
         warn "no newer interpreters: the tests run without those that ./dev pythons lists as missing"
 }

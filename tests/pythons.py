@@ -31,7 +31,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 ENTER_ROOT = PROJECT / "scripts" / "enter-root"
 
 # What a run must cover; 2.7 and 3.6 are welcome, nobody is told when they are missing.
-WANTED = [(3, minor) for minor in range(7, 16)]
+WANTED = [f"3.{minor}" for minor in range(7, 16)] + ["3.13t", "3.14t", "3.15t"]
 
 # Runs on every Python since 2.7.
 PROBE = r"""
@@ -129,8 +129,9 @@ def _candidates() -> Iterator[tuple[str, str, str | None]]:
         root = root.rstrip("/")
         if root.endswith(".part"):
             continue
-        for file in _interpreters_in(f"{root}/usr/bin"):
-            yield file[len(root) :], root.rsplit("-", 1)[1], root
+        for folder in ("usr/bin", "usr/local/bin"):
+            for file in _interpreters_in(f"{root}/{folder}"):
+                yield file[len(root) :], root.rsplit("-", 1)[1], root
 
 
 def _interpreters_in(folder: str) -> list[str]:
@@ -139,7 +140,9 @@ def _interpreters_in(folder: str) -> list[str]:
         names = sorted(os.listdir(folder or "."))
     except OSError:
         return []
-    exact = [name for name in names if re.fullmatch(r"python\d\.\d+(t|d|td|dm|-dbg)?", name)]
+    exact = [
+        name for name in names if re.fullmatch(r"python\d\.\d+(t|d|td|dm|-dbg|-shared)?", name)
+    ]
     chosen = exact or [name for name in names if name in ("python3", "python")]
     return [os.path.join(folder, name) for name in chosen]
 
@@ -189,6 +192,7 @@ def found() -> tuple[Python, ...]:
     for python in probed:
         letters = "t" * python.free_threaded + "d" * python.debug
         name = f"{python.version[0]}.{python.version[1]}{letters}-{python.source}"
+        name += "-shared" if python.root and python.shared else ""
         taken[name] = taken.get(name, 0) + 1
         unique = name if taken[name] == 1 else f"{name}-{taken[name]}"
         result.append(dataclasses.replace(python, id=unique))
@@ -196,9 +200,9 @@ def found() -> tuple[Python, ...]:
 
 
 def missing() -> list[str]:
-    """The wanted versions this machine has no interpreter for."""
-    have = {python.minor for python in found()}
-    return [f"{major}.{minor}" for major, minor in WANTED if (major, minor) not in have]
+    """The wanted versions this machine has no interpreter for; a t stands for free-threaded."""
+    have = {f"{p.version[0]}.{p.version[1]}{'t' * p.free_threaded}" for p in found()}
+    return [version for version in WANTED if version not in have]
 
 
 def sentence() -> str:
