@@ -20,8 +20,8 @@ static const struct option options[] = {
 };
 
 static const struct example examples[] = {
-    {"For this bash session:", "completions bash > /tmp/c && . /tmp/c"},
-    {"For every fish session:", "completions fish > ~/.config/fish/completions/scry.fish"},
+    {"For bash:", "completions bash > ~/.local/share/bash-completion/completions/scry"},
+    {"For fish:", "completions fish > ~/.config/fish/completions/scry.fish"},
     {"For zsh, in a folder named in $fpath:", "completions zsh > ~/.zfunc/_scry"},
     {NULL, NULL},
 };

@@ -37,7 +37,7 @@ static const struct option options[] = {
         .kind = OPT_FLAG,
         .offset = offsetof(struct help_values, man),
         .group = "General",
-        .help = "Print the manual page of all commands, to be read with: man -l -",
+        .help = "Print the manual page of all commands, to be piped into man -l -",
     },
     OPTION_HELP,
     OPTIONS_END,

@@ -391,6 +391,7 @@ static const struct example examples[] = {
      "record -t -f speedscope -o profile.json -- python app.py --port 80"},
     {"What does it wait for? Waiting threads too, in all processes of a server:",
      "record -i -s -d 30 -o waiting.svg -p 4242"},
+    {"Record once, look at it in several ways:", "record -f scry -o run.scry -d 60 -p 4242"},
     {NULL, NULL},
 };
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "format/format.h"
 #include "tool/term.h"
 #include "tool/text.h"
 #include "util/buf.h"
@@ -64,7 +65,7 @@ static void option_print(const struct page *p, const struct option *o)
     buf_add_str(&help, o->help);
 
     const char *names[CHOICES_MAX];
-    size_t count = option_choices(o, names, CHOICES_MAX);
+    size_t count = o->kind == OPT_FORMAT ? 0 : option_choices(o, names, CHOICES_MAX);
     for (size_t i = 0; i < count; i++)
         buf_addf(&help, "%s%s", i ? ", " : "; one of: ", names[i]);
 
@@ -98,6 +99,19 @@ static void options_print(const struct page *p, const struct option *options)
     }
 }
 
+static void formats_print(const struct page *p, const struct option *options)
+{
+    while (options->name && options->kind != OPT_FORMAT)
+        options++;
+    if (!options->name)
+        return;
+    heading(p, "Formats");
+    for (const struct format *f = formats; f->name; f++) {
+        fprintf(p->out, "  %s%-12s%s", p->style->literal, f->name, p->style->end);
+        text_wrap(p->out, f->summary, 14, 15, p->width);
+    }
+}
+
 static void examples_print(const struct page *p, const struct command *command)
 {
     const struct example *e = command->examples;
@@ -120,6 +134,7 @@ void help_print_command(FILE *out, const char *tool, const struct command *comma
     if (command->description)
         paragraphs(&p, command->description);
     options_print(&p, command->options);
+    formats_print(&p, command->options);
     examples_print(&p, command);
 }
 
@@ -134,7 +149,7 @@ void help_print_tool(FILE *out, const char *tool)
     heading(&p, "Commands");
     for (size_t i = 0; commands[i]; i++) {
         fprintf(out, "  %s%-12s%s", p.style->literal, commands[i]->name, p.style->end);
-        text_wrap(out, commands[i]->summary, 14, 14, p.width);
+        text_wrap(out, commands[i]->summary, 14, 15, p.width);
     }
     options_print(&p, global_options);
     fputc('\n', out);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "format/format.h"
 #include "version.h"
 
 /* Escape what roff would act on. Hyphens are written as minus signs, so that options can be copied.
@@ -38,6 +39,18 @@ static void roff_paragraphs(FILE *out, const char *text)
     fputc('\n', out);
 }
 
+/* A list inside the text of an option. */
+static void print_formats(FILE *out)
+{
+    fputs(":\n.RS\n", out);
+    for (const struct format *f = formats; f->name; f++) {
+        fprintf(out, ".TP\n.B %s\n", f->name);
+        roff(out, f->summary);
+        fputc('\n', out);
+    }
+    fputs(".RE\n", out);
+}
+
 static void print_option(FILE *out, const struct option *o)
 {
     fputs(".TP\n", out);
@@ -50,6 +63,10 @@ static void print_option(FILE *out, const struct option *o)
         fprintf(out, " \\fI%s\\fR", o->argument);
     fputc('\n', out);
     roff(out, o->help);
+    if (o->kind == OPT_FORMAT) {
+        print_formats(out);
+        return;
+    }
     const char *names[CHOICES_MAX];
     size_t count = option_choices(o, names, CHOICES_MAX);
     for (size_t i = 0; i < count; i++)

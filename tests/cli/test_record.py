@@ -226,7 +226,9 @@ def test_reader_that_goes_away(tool):
     assert "scry: error: " in result.stderr
 
 
-@pytest.mark.parametrize("format", ["flamegraph", "raw", "speedscope", "chrometrace", "pprof"])
+@pytest.mark.parametrize(
+    "format", ["flamegraph", "raw", "speedscope", "chrometrace", "pprof", "scry"]
+)
 def test_default_name(tool, format):
     result = tool("record", "-d", "0.2", "-f", format, "--", sys.executable, "-c", BUSY)
     assert result.returncode == 0, result.stderr
@@ -328,6 +330,14 @@ def test_progress_can_be_hidden(tool):
     with target(BUSY) as program:
         text = on_terminal(tool, "-d", "0.5", "--hideprogress", "-o", "x.svg", "-p", program.pid)
     assert "\r\033" not in text
+
+
+def test_the_recording_itself(tool):
+    with target(BUSY) as program:
+        result = tool("record", "-d", "0.3", "-f", "scry", "-o", "run.scry", "-p", program.pid)
+    assert result.returncode == 0, result.stderr
+    assert (tool.folder / "run.scry").stat().st_size > 100
+    assert tool.left() == ["run.scry"]
 
 
 def test_speaks_like_py_spy_under_its_name(py_spy):
