@@ -8,6 +8,7 @@ import sys
 from contextlib import contextmanager
 
 import pytest
+from waiting import until_blocked
 
 
 @contextmanager
@@ -21,6 +22,7 @@ def target(code, *args):
     )
     try:
         assert process.stdout.readline() == "ready\n"
+        until_blocked(process.pid)
         yield process
         assert process.poll() is None, "the process that was looked at must go on"
     finally:
@@ -39,13 +41,12 @@ wait()
 
 NAMED = """
 import sys, threading
-started = threading.Event()
 def work():
-    started.set()
     done.wait()
 done = threading.Event()
 threading.Thread(target=work, name=sys.argv[1], daemon=True).start()
-started.wait()
+while not done._cond._waiters:
+    pass
 print("ready", flush=True)
 sys.stdin.read()
 """
@@ -271,6 +272,7 @@ def test_full_filenames(tool):
         [sys.executable, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert process.stdout.readline() == "ready\n"
+    until_blocked(process.pid)
     short = tool("dump", "-p", process.pid).stdout
     full = tool("dump", "--full-filenames", "-p", process.pid).stdout
     (thread,) = dump_json(tool, process.pid)
