@@ -16,6 +16,7 @@
 
 #include "access/maps.h"
 #include "binary/elf.h"
+#include "binary/image.h"
 #include "cpython/debug_offsets.h"
 #include "cpython/python.h"
 
@@ -207,10 +208,46 @@ static struct elf_file *open_module(struct search *s, const struct module *m)
     return elf;
 }
 
-static scry_addr symbol_address(struct elf_file *elf, uint64_t bias, const char *name)
+/* A module's names: from its file, or from its image in memory when the file cannot be opened. */
+struct names {
+    struct elf_file *elf; /* NULL: image */
+    uint64_t bias;
+    struct image image;
+};
+
+static bool open_names(struct search *s, const struct module *m, struct names *ret)
+{
+    *ret = (struct names){.elf = open_module(s, m)};
+    if (!ret->elf)
+        return image_open(s->mem, m->first->start, &ret->image) == 0;
+    if (elf_bias(ret->elf, m->first->offset, m->first->start, &ret->bias))
+        return true;
+    elf_close(ret->elf);
+    return false;
+}
+
+static bool find_symbol(const struct names *n, const char *name, struct elf_place *ret)
+{
+    if (!n->elf)
+        return image_symbol(&n->image, name, ret);
+    if (!elf_symbol(n->elf, name, ret) || !ret->addr)
+        return false;
+    ret->addr += n->bias;
+    return true;
+}
+
+static bool find_section(const struct names *n, const char *name, struct elf_place *ret)
+{
+    if (!n->elf || !elf_section(n->elf, name, ret))
+        return false;
+    ret->addr += n->bias;
+    return true;
+}
+
+static scry_addr symbol_address(const struct names *n, const char *name)
 {
     struct elf_place place;
-    return elf_symbol(elf, name, &place) && place.addr ? place.addr + bias : 0;
+    return find_symbol(n, name, &place) ? place.addr : 0;
 }
 
 static struct py_version version_from_hex(uint64_t hex)
@@ -246,31 +283,36 @@ static scry_addr interp_head_from_code(struct search *s, scry_addr function)
 #endif
 }
 
-static void read_offer(struct search *s, struct elf_file *elf, uint64_t bias, struct offer *o)
+static void read_runtime(const struct names *n, struct offer *o)
 {
     struct elf_place place;
     *o = (struct offer){0};
-    if (elf_symbol(elf, "_PyRuntime", &place) && place.addr) {
-        *o = (struct offer){
-            .runtime = place.addr + bias, .runtime_size = place.size, .by = "symbol _PyRuntime"};
-    } else if (elf_section(elf, ".PyRuntime", &place)) {
-        *o = (struct offer){
-            .runtime = place.addr + bias, .runtime_size = place.size, .by = "section .PyRuntime"};
-    }
-    scry_addr version_at = symbol_address(elf, bias, "Py_Version");
+    if (find_symbol(n, "_PyRuntime", &place))
+        o->by = n->elf ? "symbol _PyRuntime" : "symbol _PyRuntime in memory";
+    else if (find_section(n, ".PyRuntime", &place))
+        o->by = "section .PyRuntime";
+    else
+        return;
+    o->runtime = place.addr;
+    o->runtime_size = place.size;
+}
+
+static void read_offer(struct search *s, const struct names *n, struct offer *o)
+{
+    read_runtime(n, o);
+    scry_addr version_at = symbol_address(n, "Py_Version");
     uint64_t hex;
     if (version_at && mem_read_u64(s->mem, version_at, &hex) == 0)
         o->version = version_from_hex(hex);
     if (o->runtime)
         return;
-    o->tstate_current = symbol_address(elf, bias, "_PyThreadState_Current");
+    o->tstate_current = symbol_address(n, "_PyThreadState_Current");
     if (!o->tstate_current)
         return;
-    o->interp_head = symbol_address(elf, bias, "interp_head");
+    o->interp_head = symbol_address(n, "interp_head");
     o->by = "symbol interp_head";
     if (!o->interp_head) {
-        o->interp_head =
-            interp_head_from_code(s, symbol_address(elf, bias, "PyInterpreterState_Head"));
+        o->interp_head = interp_head_from_code(s, symbol_address(n, "PyInterpreterState_Head"));
         o->by = "code of PyInterpreterState_Head";
     }
 }
@@ -498,17 +540,15 @@ static bool search_module(struct search *s, struct python *py, const struct modu
 
 static bool try_symbols(struct search *s, struct python *py, const struct module *m)
 {
-    struct elf_file *elf = open_module(s, m);
-    if (!elf) {
+    struct names names;
+    struct offer offer;
+    if (!open_names(s, m, &names)) {
         if (m->named_python)
             note(s, "%s cannot be opened", m->path);
         return false;
     }
-    uint64_t bias;
-    struct offer offer = {0};
-    if (elf_bias(elf, m->first->offset, m->first->start, &bias))
-        read_offer(s, elf, bias, &offer);
-    elf_close(elf);
+    read_offer(s, &names, &offer);
+    elf_close(names.elf);
     enum proof proof = try_offer(s, py, &offer);
     s->not_ready |= proof == PROOF_NOT_READY;
     if (proof == PROOF_YES)

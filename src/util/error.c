@@ -15,6 +15,20 @@ static const struct {
 #undef E
 };
 
+/* The table and the public list of codes are the same list. */
+enum {
+    TABLE_OK,
+#define E(symbol, sentence, hint, status) TABLE_##symbol,
+#include "util/errors.def"
+#undef E
+    TABLE_COUNT
+};
+#define E(symbol, sentence, hint, status)                                                          \
+    _Static_assert((int)TABLE_##symbol == (int)SCRY_E_##symbol, "errors.def and scry.h differ");
+#include "util/errors.def"
+#undef E
+_Static_assert((int)TABLE_COUNT == (int)SCRY_E_COUNT_, "errors.def and scry.h differ");
+
 static int slot(int code)
 {
     int n = code < 0 ? -code : code;

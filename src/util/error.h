@@ -4,13 +4,7 @@
 #ifndef SCRY_UTIL_ERROR_H
 #define SCRY_UTIL_ERROR_H
 
-enum scry_error_code {
-    SCRY_OK = 0,
-#define E(symbol, sentence, hint, status) SCRY_E_##symbol,
-#include "util/errors.def"
-#undef E
-    SCRY_E_COUNT_
-};
+#include "scry/scry.h"
 
 struct error {
     int code;          /* negative, or 0 when nothing failed */
