@@ -176,6 +176,17 @@ static const struct py_code *check_code(struct code_cache *c, scry_addr addr, st
     return fresh;
 }
 
+const struct py_code *code_cache_peek(const struct code_cache *c, scry_addr addr)
+{
+    uint64_t value;
+    return table_get(&c->by_addr, addr, &value) ? (const struct py_code *)(uintptr_t)value : NULL;
+}
+
+uint64_t code_fingerprint(const struct layout *layout, const void *copy, size_t len)
+{
+    return fingerprint(layout, (struct raw){copy, len});
+}
+
 static bool reserve_scratch(struct code_cache *c, size_t size)
 {
     if (c->scratch_cap >= size)

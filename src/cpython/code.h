@@ -39,6 +39,11 @@ void code_cache_done(struct code_cache *c);
  * none. What comes back stays valid until code_cache_sweep(). */
 int code_cache_get(struct code_cache *c, const scry_addr *addrs, size_t count,
                    const struct py_code **ret_codes);
+/* The one in the cache, unchecked: for whoever has just seen that it is still the same. NULL =
+ * none. */
+const struct py_code *code_cache_peek(const struct code_cache *c, scry_addr addr);
+/* The fingerprint of a copied code object. */
+uint64_t code_fingerprint(const struct layout *layout, const void *copy, size_t len);
 /* Free the ones whose address has been taken by another code object. */
 void code_cache_sweep(struct code_cache *c);
 

@@ -9,24 +9,12 @@
 #include "cpython/lines.h"
 #include "cpython/python.h"
 #include "cpython/raw.h"
+#include "cpython/walk.h"
 
-#define MAX_FRAMES     100000
 #define MAX_FRAME_SIZE 512
 #define MAX_CHUNKS     16384
-#define CHUNK_HEADER   24
-#define MAX_CHUNK      (64u << 20)
-#define OWNER_SHIM     3
-#define TAG_MASK       3ULL
+#define MAX_PLACES     4096
 #define NO_OFFSET      INT32_MAX /* the instruction lies outside of its code: no line */
-
-struct found_frame {
-    scry_addr addr;
-    scry_addr code;
-    scry_addr instr; /* address of an instruction (3.11+), or f_lasti */
-    int32_t tlbc_index;
-    bool is_entry;
-    bool is_shim_entry;
-};
 
 /* One copied chunk: the part of the data stack the walk is in now. */
 struct window {
@@ -39,8 +27,9 @@ struct window {
 };
 
 struct walk_memory {
-    struct found_frame *frames;
-    size_t count, cap;
+    struct found_frames found;
+    struct walk_place *places;
+    size_t place_count, place_cap;
     scry_addr *code_addrs;
     const struct py_code **codes;
     size_t code_cap;
@@ -51,28 +40,56 @@ void walk_memory_free(struct walk_memory *m)
 {
     if (!m)
         return;
-    free(m->frames);
+    found_done(&m->found);
+    free(m->places);
     free(m->code_addrs);
     free(m->codes);
     free(m->window.data);
     free(m);
 }
 
-static struct found_frame *add_found(struct walk_memory *m)
+struct found_frame *found_add(struct found_frames *f)
 {
-    if (m->count >= MAX_FRAMES)
+    if (f->count >= MAX_FRAMES)
         return NULL;
-    if (m->count == m->cap) {
-        size_t cap = m->cap ? m->cap * 2 : 64;
-        struct found_frame *grown = realloc(m->frames, cap * sizeof(*grown));
+    if (f->count == f->cap) {
+        size_t cap = f->cap ? f->cap * 2 : 64;
+        struct found_frame *grown = realloc(f->items, cap * sizeof(*grown));
         if (!grown)
             return NULL;
-        m->frames = grown;
-        m->cap = cap;
+        f->items = grown;
+        f->cap = cap;
     }
-    struct found_frame *f = &m->frames[m->count++];
-    *f = (struct found_frame){0};
-    return f;
+    struct found_frame *frame = &f->items[f->count++];
+    *frame = (struct found_frame){0};
+    return frame;
+}
+
+void found_done(struct found_frames *f)
+{
+    free(f->items);
+    *f = (struct found_frames){0};
+}
+
+/* Places are hints: one that cannot be noted costs a read later. */
+static void note_place(struct walk_memory *m, scry_addr addr, size_t len, bool fixed)
+{
+    if (m->place_count == m->place_cap) {
+        size_t cap = m->place_cap ? m->place_cap * 2 : 16;
+        struct walk_place *grown =
+            cap <= MAX_PLACES ? realloc(m->places, cap * sizeof(*grown)) : NULL;
+        if (!grown)
+            return;
+        m->places = grown;
+        m->place_cap = cap;
+    }
+    m->places[m->place_count++] = (struct walk_place){addr, len, fixed};
+}
+
+size_t walk_places(const struct python *py, const struct walk_place **ret_places)
+{
+    *ret_places = py->walk ? py->walk->places : NULL;
+    return py->walk ? py->walk->place_count : 0;
 }
 
 /* ---- up to 3.10 ---- */
@@ -91,7 +108,8 @@ static int walk_objects(struct python *py, const struct py_thread *t, struct wal
         error = mem_read(py->view.mem, at, copy, size);
         if (error < 0)
             return error;
-        struct found_frame *f = add_found(m);
+        note_place(m, at, size, false);
+        struct found_frame *f = found_add(&m->found);
         if (!f)
             return -SCRY_E_CORRUPT;
         f->addr = at;
@@ -112,6 +130,7 @@ static bool window_holds(const struct window *w, scry_addr addr, size_t len)
 
 static int window_fill(struct python *py, struct window *w, scry_addr start, size_t len)
 {
+    note_place(py->walk, start, len, false);
     if (len > w->cap) {
         unsigned char *grown = realloc(w->data, len);
         if (!grown)
@@ -162,7 +181,10 @@ static int read_frame(struct python *py, struct window *w, scry_addr addr, unsig
         return 0;
     }
     *ret = (struct raw){copy, size};
-    return mem_read(py->view.mem, addr, copy, size);
+    int r = mem_read(py->view.mem, addr, copy, size);
+    if (r == 0)
+        note_place(py->walk, addr, size, raw_u8(*ret, py->layout.if_owner) >= OWNER_SHIM);
+    return r;
 }
 
 /* Where the walk starts: the leaf frame, and the newest chunk up to its live end. */
@@ -215,11 +237,13 @@ static int walk_interpreter_frames(struct python *py, const struct py_thread *t,
         error = read_frame(py, &m->window, at, copy, size, &r);
         if (error < 0)
             return error;
+        struct found_frames *found = &m->found;
         if (raw_u8(r, l->if_owner) >= OWNER_SHIM) {
-            if (m->count)
-                m->frames[m->count - 1].is_shim_entry = m->frames[m->count - 1].is_entry = true;
+            if (found->count)
+                found->items[found->count - 1].is_shim_entry =
+                    found->items[found->count - 1].is_entry = true;
         } else {
-            struct found_frame *f = add_found(m);
+            struct found_frame *f = found_add(found);
             if (!f)
                 return -SCRY_E_CORRUPT;
             f->addr = at;
@@ -270,11 +294,11 @@ static int32_t line_at(const struct python *py, const struct py_code *code, int3
                       offset);
 }
 
-static bool reserve_codes(struct walk_memory *m)
+static bool reserve_codes(struct walk_memory *m, size_t count)
 {
-    if (m->code_cap >= m->count)
+    if (m->code_cap >= count)
         return true;
-    size_t cap = m->cap;
+    size_t cap = count + count / 2 + 64;
     scry_addr *addrs = realloc(m->code_addrs, cap * sizeof(*addrs));
     if (!addrs)
         return false;
@@ -288,15 +312,15 @@ static bool reserve_codes(struct walk_memory *m)
 }
 
 /* Recursion repeats a few code objects many times: ask for each only once in a while. */
-static size_t distinct_codes(struct walk_memory *m)
+static size_t distinct_codes(struct walk_memory *m, const struct found_frames *found)
 {
     size_t n = 0;
-    for (size_t i = 0; i < m->count; i++) {
+    for (size_t i = 0; i < found->count; i++) {
         bool known = false;
         for (size_t k = n; k > 0 && k + 16 > n && !known; k--)
-            known = m->code_addrs[k - 1] == m->frames[i].code;
+            known = m->code_addrs[k - 1] == found->items[i].code;
         if (!known)
-            m->code_addrs[n++] = m->frames[i].code;
+            m->code_addrs[n++] = found->items[i].code;
     }
     return n;
 }
@@ -318,44 +342,57 @@ static bool reserve_frames(struct py_thread *t, size_t count)
 {
     if (t->frame_cap >= count)
         return true;
-    struct py_frame *grown = realloc(t->frames, count * sizeof(*grown));
+    size_t cap = count + count / 2 + 16;
+    struct py_frame *grown = realloc(t->frames, cap * sizeof(*grown));
     if (!grown)
         return false;
     t->frames = grown;
-    t->frame_cap = count;
+    t->frame_cap = cap;
     return true;
 }
 
-static int resolve(struct python *py, struct walk_memory *m, struct py_thread *t)
+static void add_frame(struct python *py, const struct found_frame *f, const struct py_code *code,
+                      struct py_thread *t)
 {
-    if (!m->count)
-        return 0;
-    if (!reserve_codes(m) || !reserve_frames(t, m->count))
-        return -SCRY_E_NO_MEMORY;
-    size_t distinct = distinct_codes(m);
-    int r = code_cache_get(&py->codes, m->code_addrs, distinct, m->codes);
-    if (r < 0)
-        return r;
-    size_t near = 0;
-    for (size_t i = 0; i < m->count; i++) {
-        const struct found_frame *f = &m->frames[i];
-        const struct py_code *code = code_of(m, &near, f->code, distinct);
-        if (!code) {
-            t->incomplete = true;
-            continue;
-        }
-        if (code->artificial)
-            continue;
-        int32_t offset = instruction_offset(py, f, code);
-        t->frames[t->frame_count++] = (struct py_frame){
-            .addr = f->addr,
-            .code = code,
-            .offset = offset,
-            .line = offset == NO_OFFSET ? 0 : line_at(py, code, offset),
-            .is_entry = f->is_entry,
-            .is_shim_entry = f->is_shim_entry,
-        };
+    if (!code) {
+        t->incomplete = true;
+        return;
     }
+    if (code->artificial)
+        return;
+    int32_t offset = instruction_offset(py, f, code);
+    t->frames[t->frame_count++] = (struct py_frame){
+        .addr = f->addr,
+        .code = code,
+        .offset = offset,
+        .line = offset == NO_OFFSET ? 0 : line_at(py, code, offset),
+        .is_entry = f->is_entry,
+        .is_shim_entry = f->is_shim_entry,
+    };
+}
+
+int walk_resolve(struct python *py, const struct found_frames *found, bool checked,
+                 struct py_thread *t)
+{
+    struct walk_memory *m = py->walk;
+    t->frame_count = 0;
+    t->stack_version++;
+    if (!found->count)
+        return 0;
+    if (!reserve_codes(m, found->count) || !reserve_frames(t, found->count))
+        return -SCRY_E_NO_MEMORY;
+    size_t distinct = distinct_codes(m, found);
+    if (checked) {
+        for (size_t i = 0; i < distinct; i++)
+            m->codes[i] = code_cache_peek(&py->codes, m->code_addrs[i]);
+    } else {
+        int r = code_cache_get(&py->codes, m->code_addrs, distinct, m->codes);
+        if (r < 0)
+            return r;
+    }
+    size_t near = 0;
+    for (size_t i = 0; i < found->count; i++)
+        add_frame(py, &found->items[i], code_of(m, &near, found->items[i].code, distinct), t);
     return 0;
 }
 
@@ -367,9 +404,8 @@ int python_walk(struct python *py, struct py_thread *t)
         if (!m)
             return -SCRY_E_NO_MEMORY;
     }
-    m->count = 0;
-    t->frame_count = 0;
-    t->incomplete = false;
+    m->found.count = 0;
+    m->place_count = 0;
     int r = python_refresh_gil(py, t);
     if (r == 0)
         r = py->layout.if_size == LAYOUT_NONE ? walk_objects(py, t, m)
@@ -378,5 +414,5 @@ int python_walk(struct python *py, struct py_thread *t)
         return r;
     /* One frame's trouble never costs its stack: keep what was found. */
     t->incomplete = r < 0;
-    return resolve(py, m, t);
+    return walk_resolve(py, &m->found, false, t);
 }

@@ -1,0 +1,49 @@
+/* Private to this folder: what the two readers of a thread's stack share. frames.c reads a thread
+ * that stands still, with as many reads as it takes; peek.c reads a running one with a single read
+ * and proves it. */
+#ifndef SCRY_CPYTHON_WALK_H
+#define SCRY_CPYTHON_WALK_H
+
+#include "cpython/python.h"
+
+#define MAX_FRAMES   100000
+#define MAX_CHUNK    (64u << 20)
+#define CHUNK_HEADER 24 /* previous, size, top */
+#define OWNER_SHIM   3  /* frames from this owner on are CPython's own, on the C stack */
+#define OWNER_LAST   4
+#define TAG_MASK     3ULL
+
+struct found_frame {
+    scry_addr addr;
+    scry_addr code;
+    scry_addr instr; /* address of an instruction (3.11+), or f_lasti */
+    int32_t tlbc_index;
+    bool is_entry;
+    bool is_shim_entry;
+};
+
+struct found_frames {
+    struct found_frame *items; /* leaf first */
+    size_t count, cap;
+};
+
+/* NULL when there are too many, or no memory. */
+struct found_frame *found_add(struct found_frames *f);
+void found_done(struct found_frames *f);
+
+/* A place that the walk had to read: what peek.c will want in its one read next time. */
+struct walk_place {
+    scry_addr addr;
+    size_t len;
+    bool fixed; /* stays as it is while it is reachable: a shim */
+};
+
+/* What the last python_walk() met, chunks and single frames; valid until the next one. */
+size_t walk_places(const struct python *py, const struct walk_place **ret_places);
+
+/* Look up the code of each frame and fill in the thread's frames. `checked` says that every code
+ * object has just been seen to be the one in the cache. */
+int walk_resolve(struct python *py, const struct found_frames *found, bool checked,
+                 struct py_thread *t);
+
+#endif
