@@ -39,6 +39,8 @@ struct task_watch {
     int syscall_fd;
     int stat_fd;        /* only where syscall_fd is not to be had */
     scry_nsec run_time; /* as last read: time on a CPU so far */
+    uint64_t switches;  /* how often it had been put on a CPU, before it was last seen blocked */
+    bool blocked;       /* as last seen */
 };
 
 int task_watch_open(struct task_watch *w, const struct process *process, pid_t tid);

@@ -1,10 +1,11 @@
-/* Does a thread run, and has it run since the last look? Two small files say so, kept open.
+/* Does a thread run, and has it run since the last look? Two small files say so, kept open:
+ * `schedstat` counts how often the thread was put on a CPU, `syscall` says whether it is on one.
  *
- * The order matters: first `syscall`, then `schedstat`. The run time in schedstat moves when a
- * thread leaves its CPU (or at a timer tick). So a thread that was seen blocked, and whose run time
- * then still reads as at the look before, cannot have run in between: to become blocked again it
- * would have had to leave a CPU. Read the other way round, a thread that stops running between the
- * two reads would look as if it had never run. */
+ * The order matters: first the count, then the state. A thread seen blocked after its count was
+ * read, and whose count is the same at a later look, has not been on a CPU since: it is still
+ * blocked, and one small read has shown it. Read the other way round, a thread that wakes between
+ * the two reads would pass for one that never ran. (The run time beside the count would not do: it
+ * moves only when a thread leaves its CPU, or at a timer tick.) */
 #include "access/task.h"
 
 #include <errno.h>
@@ -85,15 +86,29 @@ static enum task_activity look_at_activity(const struct task_watch *w)
     return activity_of_state(stat.state);
 }
 
-enum task_activity task_watch_look(struct task_watch *w, bool *ret_ran)
+/* Run time and how often it was put on a CPU; zeros where the kernel does not count. */
+static void read_account(const struct task_watch *w, scry_nsec *ret_run_time,
+                         uint64_t *ret_switches)
 {
     char text[128];
+    *ret_run_time = *ret_switches = 0;
+    if (w->schedstat_fd < 0 || procfs_reread(w->schedstat_fd, text, sizeof(text)) <= 0)
+        return;
+    char *at = text;
+    *ret_run_time = strtoull(at, &at, 10);
+    strtoull(at, &at, 10);
+    *ret_switches = strtoull(at, &at, 10);
+}
+
+enum task_activity task_watch_look(struct task_watch *w, bool *ret_ran)
+{
+    uint64_t switches;
+    read_account(w, &w->run_time, &switches);
+    *ret_ran = !(w->blocked && switches && switches == w->switches);
+    if (!*ret_ran)
+        return TASK_BLOCKED;
     enum task_activity activity = look_at_activity(w);
-    scry_nsec run_time = 0;
-    if (w->schedstat_fd >= 0 && procfs_reread(w->schedstat_fd, text, sizeof(text)) > 0)
-        run_time = strtoull(text, NULL, 10);
-    /* 0: the kernel does not count, for each thread has run a little to come into being. */
-    *ret_ran = !run_time || run_time != w->run_time;
-    w->run_time = run_time;
+    w->blocked = activity == TASK_BLOCKED;
+    w->switches = switches;
     return activity;
 }

@@ -1,6 +1,4 @@
-/* A fingerprint is a hash over the pointers and numbers in a code object that tell it from another
- * one at the same address: names, tables, first line, length. They never change while the object
- * lives. */
+/* See code_places() for what makes a fingerprint. None of it changes while the object lives. */
 #include "cpython/code.h"
 
 #include <stdlib.h>
@@ -31,14 +29,23 @@ static void code_free(struct py_code *code)
 
 void code_cache_sweep(struct code_cache *c)
 {
-    for (size_t i = 0; i < c->retired_count; i++)
-        code_free(c->retired[i]);
-    c->retired_count = 0;
+    size_t kept = 0;
+    for (size_t i = 0; i < c->retired_count; i++) {
+        struct py_code *code = c->retired[i];
+        if (code->marked)
+            c->retired[kept++] = code;
+        else
+            code_free(code);
+    }
+    for (size_t i = 0; i < kept; i++)
+        c->retired[i]->marked = false;
+    c->retired_count = kept;
 }
 
 void code_cache_done(struct code_cache *c)
 {
-    code_cache_sweep(c);
+    for (size_t i = 0; i < c->retired_count; i++)
+        code_free(c->retired[i]);
     for (size_t i = 0; i < c->by_addr.cap; i++)
         if (c->by_addr.slots[i].used)
             code_free((struct py_code *)(uintptr_t)c->by_addr.slots[i].value);
@@ -61,7 +68,7 @@ static bool retire(struct code_cache *c, struct py_code *code)
     return true;
 }
 
-static uint64_t fingerprint(const struct layout *l, struct raw r)
+static uint64_t header_hash(const struct layout *l, struct raw r)
 {
     const uint64_t parts[] = {
         raw_u64(r, l->co_filename),  raw_u64(r, l->co_name),        raw_u64(r, l->co_qualname),
@@ -69,6 +76,55 @@ static uint64_t fingerprint(const struct layout *l, struct raw r)
         raw_u64(r, l->co_code),      raw_u64(r, l->var_size),
     };
     return hash_bytes(parts, sizeof(parts), 0);
+}
+
+static size_t header_size(const struct layout *l)
+{
+    return l->co_size < MAX_CODE_SIZE ? (size_t)l->co_size : MAX_CODE_SIZE;
+}
+
+/* The head of a str object up to its hash: type, length, hash. */
+static size_t str_head(const struct layout *l)
+{
+    return l->ascii_state == LAYOUT_NONE ? 32 : (size_t)l->ascii_state;
+}
+
+/* The same, and the text behind it where that stands at a known place. */
+static size_t file_name_head(const struct layout *l, const struct py_code *code)
+{
+    size_t len = strlen(code->filename);
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)code->filename[i] >= 0x80 || l->ascii_size == LAYOUT_NONE)
+            return str_head(l);
+    return (size_t)l->ascii_size + (len < 64 ? len : 64);
+}
+
+size_t code_places(const struct layout *l, const struct py_code *code,
+                   struct code_place places[CODE_PLACES])
+{
+    size_t n = 0;
+    places[n++] = (struct code_place){code->addr, header_size(l)};
+    places[n++] = (struct code_place){code->name_at, str_head(l)};
+    if (code->filename[0] != '/')
+        places[n++] = (struct code_place){code->filename_at, file_name_head(l, code)};
+    return n;
+}
+
+static uint64_t fingerprint(const struct layout *l, const struct code_place *places,
+                            const unsigned char *const *copies, size_t count)
+{
+    uint64_t hash = header_hash(l, (struct raw){copies[0], places[0].len});
+    /* A reference count moves, so it is left out. */
+    for (size_t i = 1; i < count; i++)
+        hash = hash_bytes(copies[i] + l->ob_size, places[i].len - (size_t)l->ob_size, hash);
+    return hash;
+}
+
+bool code_matches(const struct layout *l, const struct py_code *code,
+                  const struct code_place places[CODE_PLACES],
+                  const unsigned char *const copies[CODE_PLACES], size_t count)
+{
+    return fingerprint(l, places, copies, count) == code->fingerprint;
 }
 
 static bool is_code_type(struct code_cache *c, scry_addr type)
@@ -126,6 +182,22 @@ static bool is_artificial(const struct py_code *code)
            (strcmp(code->filename, "__init__") == 0 && strcmp(code->name, "__init__") == 0);
 }
 
+/* Read last: if the object died while its names were read, this is the fingerprint of something
+ * else and will not match what is proved later. */
+static void take_fingerprint(struct code_cache *c, struct py_code *code)
+{
+    unsigned char buffers[CODE_PLACES][MAX_CODE_SIZE];
+    const unsigned char *copies[CODE_PLACES];
+    struct code_place places[CODE_PLACES];
+    size_t count = code_places(c->view.layout, code, places);
+    for (size_t i = 0; i < count; i++) {
+        copies[i] = buffers[i];
+        if (mem_read(c->view.mem, places[i].addr, buffers[i], places[i].len) < 0)
+            return;
+    }
+    code->fingerprint = fingerprint(c->view.layout, places, copies, count);
+}
+
 static struct py_code *read_code(struct code_cache *c, scry_addr addr, struct raw r)
 {
     const struct layout *l = c->view.layout;
@@ -134,7 +206,8 @@ static struct py_code *read_code(struct code_cache *c, scry_addr addr, struct ra
         return NULL;
     code->addr = addr;
     code->serial = c->next_serial++;
-    code->fingerprint = fingerprint(l, r);
+    code->filename_at = raw_u64(r, l->co_filename);
+    code->name_at = raw_u64(r, l->co_name);
     code->filename = read_text(&c->view, raw_u64(r, l->co_filename));
     code->name = read_text(&c->view, raw_u64(r, l->co_name));
     scry_addr qualname = raw_u64(r, l->co_qualname);
@@ -151,20 +224,18 @@ static struct py_code *read_code(struct code_cache *c, scry_addr addr, struct ra
     code->kwonly_count = raw_u32(r, l->co_kwonlyargcount);
     code->code_bytes = bytecode_length(&c->view, r);
     read_line_table(&c->view, raw_u64(r, l->co_linetable), code);
+    take_fingerprint(c, code);
     code->artificial = is_artificial(code);
     return code;
 }
 
-static const struct py_code *check_code(struct code_cache *c, scry_addr addr, struct raw r)
+static const struct py_code *replace_code(struct code_cache *c, scry_addr addr,
+                                          struct py_code *known)
 {
-    uint64_t value;
-    struct py_code *known = NULL;
-    if (table_get(&c->by_addr, addr, &value)) {
-        known = (struct py_code *)(uintptr_t)value;
-        if (known->fingerprint == fingerprint(c->view.layout, r))
-            return known;
-    }
-    if (!is_code_type(c, raw_u64(r, c->view.layout->ob_type)))
+    unsigned char copy[MAX_CODE_SIZE];
+    struct raw r = {copy, header_size(c->view.layout)};
+    if (mem_read(c->view.mem, addr, copy, r.len) < 0 ||
+        !is_code_type(c, raw_u64(r, c->view.layout->ob_type)))
         return NULL;
     struct py_code *fresh = read_code(c, addr, r);
     if (!fresh)
@@ -182,9 +253,32 @@ const struct py_code *code_cache_peek(const struct code_cache *c, scry_addr addr
     return table_get(&c->by_addr, addr, &value) ? (const struct py_code *)(uintptr_t)value : NULL;
 }
 
-uint64_t code_fingerprint(const struct layout *layout, const void *copy, size_t len)
+void code_cache_stamp(struct code_cache *c, scry_addr addr, uint64_t generation)
 {
-    return fingerprint(layout, (struct raw){copy, len});
+    uint64_t value;
+    if (table_get(&c->by_addr, addr, &value))
+        ((struct py_code *)(uintptr_t)value)->generation = generation;
+}
+
+void code_cache_mark(const struct py_code *code)
+{
+    ((struct py_code *)(uintptr_t)code)->marked = true;
+}
+
+/* One code object of a batch: where its copies begin among the ranges. */
+struct batch_item {
+    struct py_code *known; /* NULL: not in the cache */
+    struct code_place places[CODE_PLACES];
+    int count;
+};
+
+static bool item_matches(const struct layout *l, const struct batch_item *item,
+                         const struct mem_range *ranges)
+{
+    const unsigned char *copies[CODE_PLACES];
+    for (int i = 0; i < item->count; i++)
+        copies[i] = ranges[i].to;
+    return code_matches(l, item->known, item->places, copies, (size_t)item->count);
 }
 
 static bool reserve_scratch(struct code_cache *c, size_t size)
@@ -199,27 +293,34 @@ static bool reserve_scratch(struct code_cache *c, size_t size)
     return true;
 }
 
-/* A batch that meets an address that cannot be read goes on behind it. */
+/* Known ones are compared, all with one read; the others, and those that changed, are read anew. */
 static int get_batch(struct code_cache *c, const scry_addr *addrs, size_t count,
                      const struct py_code **ret_codes)
 {
-    size_t size = (size_t)c->view.layout->co_size;
-    if (size > MAX_CODE_SIZE)
-        size = MAX_CODE_SIZE;
-    if (!reserve_scratch(c, size * BATCH))
+    const size_t room = MAX_CODE_SIZE;
+    struct batch_item items[BATCH];
+    struct mem_range ranges[BATCH * CODE_PLACES];
+    int n = 0;
+    if (!reserve_scratch(c, room * BATCH * CODE_PLACES))
         return -SCRY_E_NO_MEMORY;
-    struct mem_range ranges[BATCH];
-    for (size_t i = 0; i < count; i++)
-        ranges[i] = (struct mem_range){addrs[i], c->scratch + i * size, size};
-    for (size_t done = 0; done < count;) {
-        int got = mem_readv(c->view.mem, ranges + done, (int)(count - done));
-        if (got < 0)
-            return got;
-        for (size_t i = done; i < done + (size_t)got; i++)
-            ret_codes[i] = check_code(c, addrs[i], (struct raw){ranges[i].to, size});
-        done += (size_t)got;
-        if (done < count)
-            ret_codes[done++] = NULL;
+    for (size_t i = 0; i < count; i++) {
+        items[i] = (struct batch_item){.known = (struct py_code *)code_cache_peek(c, addrs[i])};
+        if (!items[i].known)
+            continue;
+        items[i].count = (int)code_places(c->view.layout, items[i].known, items[i].places);
+        for (int k = 0; k < items[i].count; k++, n++)
+            ranges[n] = (struct mem_range){items[i].places[k].addr, c->scratch + room * (size_t)n,
+                                           items[i].places[k].len};
+    }
+    int got = n ? mem_readv(c->view.mem, ranges, n) : 0;
+    if (got < 0)
+        return got;
+    int at = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool same = items[i].known && at + items[i].count <= got &&
+                    item_matches(c->view.layout, &items[i], ranges + at);
+        ret_codes[i] = same ? items[i].known : replace_code(c, addrs[i], items[i].known);
+        at += items[i].count;
     }
     return 0;
 }

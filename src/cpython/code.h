@@ -18,9 +18,27 @@ struct py_code {
     uint32_t code_bytes;                            /* length of the bytecode; 0 = unknown */
     unsigned char *line_table;
     size_t line_table_len;
+    bool marked;
     bool artificial; /* of CPython's own making, its frames are hidden: shim, init-cleanup */
-    uint64_t fingerprint;
+    scry_addr name_at, filename_at; /* the str objects */
+    uint64_t fingerprint;           /* of what code_places() names */
+    uint64_t generation; /* CPython's count of dead code objects when it was last checked */
 };
+
+/* What tells a code object from another one at the same address: its own fields; the hash that its
+ * name carries, because a name can die and leave its address to another; and the text of its file
+ * name where that is not a path, for code made at run time. */
+#define CODE_PLACES 3
+struct code_place {
+    scry_addr addr;
+    size_t len;
+};
+size_t code_places(const struct layout *layout, const struct py_code *code,
+                   struct code_place places[CODE_PLACES]);
+/* Are the copies of those places still what they were? */
+bool code_matches(const struct layout *layout, const struct py_code *code,
+                  const struct code_place places[CODE_PLACES],
+                  const unsigned char *const copies[CODE_PLACES], size_t count);
 
 struct code_cache {
     struct py_view view;
@@ -42,9 +60,11 @@ int code_cache_get(struct code_cache *c, const scry_addr *addrs, size_t count,
 /* The one in the cache, unchecked: for whoever has just seen that it is still the same. NULL =
  * none. */
 const struct py_code *code_cache_peek(const struct code_cache *c, scry_addr addr);
-/* The fingerprint of a copied code object. */
-uint64_t code_fingerprint(const struct layout *layout, const void *copy, size_t len);
-/* Free the ones whose address has been taken by another code object. */
+/* It was seen to be the same at this generation. */
+void code_cache_stamp(struct code_cache *c, scry_addr addr, uint64_t generation);
+/* Free those whose address has been taken by another code object, unless marked; then forget the
+ * marks. */
 void code_cache_sweep(struct code_cache *c);
+void code_cache_mark(const struct py_code *code);
 
 #endif

@@ -62,6 +62,15 @@ struct py_threads {
 
 /* The thread states, without frames. Memory of the list is reused. */
 int python_threads(struct python *py, struct py_threads *list);
+/* What the lists of interpreters and threads begin with. While that is the same, no thread was added. */
+#define THREADS_MARK_MAX 32
+struct threads_mark {
+    scry_addr addrs[THREADS_MARK_MAX];
+    uint64_t values[THREADS_MARK_MAX];
+    int count; /* 0 = nothing known */
+};
+void python_threads_mark(struct python *py, struct threads_mark *ret_mark);
+bool python_threads_same(struct python *py, const struct threads_mark *mark);
 /* Read one thread's frames (and refresh owns_gil). The thread should stand still; if it does not,
  * what comes back is bounded and harmless, but may be torn. */
 int python_walk(struct python *py, struct py_thread *thread);

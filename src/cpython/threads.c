@@ -178,3 +178,36 @@ int python_refresh_gil(struct python *py, struct py_thread *t)
     t->owns_gil = holder == t->tstate;
     return 0;
 }
+
+void python_threads_mark(struct python *py, struct threads_mark *ret)
+{
+    const struct layout *l = &py->layout;
+    *ret = (struct threads_mark){.addrs = {py->interp_head_at}, .count = 1};
+    if (mem_read_u64(py->view.mem, py->interp_head_at, &ret->values[0]) < 0)
+        ret->count = 0;
+    scry_addr interp = ret->count ? ret->values[0] : 0;
+    while (interp) {
+        uint64_t next, head;
+        if (ret->count + 2 > THREADS_MARK_MAX ||
+            mem_read_u64(py->view.mem, interp + (scry_addr)l->is_next, &next) < 0 ||
+            mem_read_u64(py->view.mem, interp + (scry_addr)l->is_threads_head, &head) < 0) {
+            ret->count = 0;
+            return;
+        }
+        ret->addrs[ret->count] = interp + (scry_addr)l->is_next;
+        ret->values[ret->count++] = next;
+        ret->addrs[ret->count] = interp + (scry_addr)l->is_threads_head;
+        ret->values[ret->count++] = head;
+        interp = next;
+    }
+}
+
+bool python_threads_same(struct python *py, const struct threads_mark *mark)
+{
+    struct mem_range ranges[THREADS_MARK_MAX];
+    uint64_t values[THREADS_MARK_MAX];
+    for (int i = 0; i < mark->count; i++)
+        ranges[i] = (struct mem_range){mark->addrs[i], &values[i], 8};
+    return mark->count > 0 && mem_readv(py->view.mem, ranges, mark->count) == mark->count &&
+           memcmp(values, mark->values, (size_t)mark->count * 8) == 0;
+}

@@ -135,20 +135,43 @@ static uint32_t frame_number(struct sampler *s, struct member *m, const struct p
     return (uint32_t)number;
 }
 
+static uint32_t stack_number(struct sampler *s, struct member *m, const struct py_thread *t)
+{
+    uint32_t stack = REC_EMPTY_STACK;
+    for (size_t i = t->frame_count; i-- > 0;)
+        stack = rec_writer_stack(s->writer, stack, frame_number(s, m, &t->frames[i]));
+    return stack;
+}
+
+/* What is the same as last time has its numbers already. */
+static const struct thread_memo *numbers_of(struct sampler *s, struct member *m,
+                                            const struct thread_state *t)
+{
+    struct thread_memo *memo = t->memo;
+    if (!memo->known || memo->stack_version != t->python->stack_version) {
+        memo->stack = stack_number(s, m, t->python);
+        memo->stack_version = t->python->stack_version;
+    }
+    if (!memo->known || memo->name_version != t->name_version) {
+        memo->thread = thread_number(s, m, t);
+        memo->name_version = t->name_version;
+    }
+    memo->known = true;
+    return memo;
+}
+
 static int write_thread(struct sampler *s, struct member *m, const struct thread_state *t,
                         scry_nsec time, scry_nsec weight)
 {
-    uint32_t stack = REC_EMPTY_STACK;
-    for (size_t i = t->python->frame_count; i-- > 0;)
-        stack = rec_writer_stack(s->writer, stack, frame_number(s, m, &t->python->frames[i]));
+    const struct thread_memo *numbers = numbers_of(s, m, t);
     s->stats.samples++;
     s->stats.torn += t->torn;
     return rec_writer_sample(
         s->writer, &(struct rec_sample){
                        .time = time,
                        .weight = weight,
-                       .thread = thread_number(s, m, t),
-                       .stack = stack,
+                       .thread = numbers->thread,
+                       .stack = numbers->stack,
                        .flags = (t->active ? REC_ACTIVE : 0u) | (t->owns_gil ? REC_GIL : 0u) |
                                 (t->torn ? REC_TORN : 0u) | (t->python->in_gc ? REC_GC : 0u),
                    });

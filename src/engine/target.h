@@ -12,10 +12,21 @@ enum blocking {
     BLOCKING_NEVER,  /* never stop; what is unsure is marked torn */
 };
 
+/* How the stacks were come by. */
+struct target_stats {
+    uint64_t reads;      /* stacks read: by peeking or from a stopped thread */
+    uint64_t reused;     /* threads that had not run: no read */
+    uint64_t moved;      /* peeks that found the stack changing */
+    uint64_t missed;     /* peeks that had guessed wrong where to read */
+    uint64_t stops;      /* threads stopped */
+    scry_nsec stop_time; /* for how long, all together */
+};
+
 struct target {
     struct process *process;
     struct mem *mem;
     struct python *python;
+    struct target_stats stats;
     /* private to target.c */
     struct target_private *private;
 };

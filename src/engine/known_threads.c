@@ -1,0 +1,198 @@
+/* The threads of a target from look to look. The interpreter's list is read anew only when it
+ * begins differently or a thread has ended; names are looked up when a thread without one is met.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpython/thread_ids.h"
+#include "engine/target_private.h"
+
+#define NAMES_EVERY (200 * 1000 * 1000ULL)
+
+static void known_free(struct known_thread *k)
+{
+    if (!k)
+        return;
+    if (k->watched)
+        task_watch_close(&k->watch);
+    peek_free(k->peek);
+    free(k->python.frames);
+    free(k);
+}
+
+void known_threads_done(struct target_private *p)
+{
+    for (size_t i = 0; i < p->known_count; i++)
+        known_free(p->known[i]);
+    free(p->known);
+    py_threads_done(&p->met);
+    tasks_done(&p->tasks);
+}
+
+static struct known_thread *known_new(struct target *t, const struct py_thread *met)
+{
+    struct target_private *p = t->private;
+    struct known_thread *k = calloc(1, sizeof(*k));
+    if (!k)
+        return NULL;
+    k->peek = peek_new();
+    if (!k->peek) {
+        free(k);
+        return NULL;
+    }
+    k->ns_tid = k->tid = met->ns_tid;
+    if (t->process->other_pid_ns) {
+        const struct task *task = tasks_by_ns_tid(&p->tasks, met->ns_tid);
+        k->tid = task ? task->tid : 0;
+    }
+    if (k->tid > 0)
+        k->watched = task_watch_open(&k->watch, t->process, k->tid) == 0;
+    return k;
+}
+
+static bool is_same(const struct known_thread *k, const struct py_thread *met)
+{
+    return k->python.tstate == met->tstate && k->python.thread_id == met->thread_id &&
+           k->ns_tid == met->ns_tid;
+}
+
+/* Take the thread out of the old list if it is there, else make it. The lists are mostly in the
+ * same order. */
+static struct known_thread *take_known(struct target *t, struct known_thread **old, size_t count,
+                                       size_t *hint, const struct py_thread *met)
+{
+    for (size_t step = 0; step < count; step++) {
+        size_t i = (*hint + step) % count;
+        if (old[i] && is_same(old[i], met)) {
+            struct known_thread *k = old[i];
+            old[i] = NULL;
+            *hint = i + 1;
+            return k;
+        }
+    }
+    return known_new(t, met);
+}
+
+/* The kernel's own ids of the threads, where CPython does not keep them; the kernel's list of
+ * threads only where it is needed for that, or to translate ids from another pid namespace. */
+static void fill_thread_ids(struct target *t)
+{
+    struct target_private *p = t->private;
+    bool from_pthread = t->python->layout.ts_native_thread_id == LAYOUT_NONE;
+    bool learn = from_pthread && p->tid_offset == THREAD_ID_UNKNOWN;
+    if (learn || t->process->other_pid_ns)
+        tasks_read(t->process, &p->tasks);
+    if (learn)
+        p->tid_offset = thread_ids_learn(t->mem, &p->met, &p->tasks);
+    if (from_pthread)
+        thread_ids_fill(t->mem, p->tid_offset, &p->met);
+}
+
+static int take_over(struct target *t)
+{
+    struct target_private *p = t->private;
+    size_t old_count = p->known_count, hint = 0;
+    struct known_thread **old = p->known;
+    struct known_thread **fresh = calloc(p->met.count + 1, sizeof(struct known_thread *));
+    if (!fresh)
+        return -SCRY_E_NO_MEMORY;
+    int r = 0;
+    p->known = fresh;
+    p->known_count = 0;
+    for (size_t i = 0; i < p->met.count && r == 0; i++) {
+        const struct py_thread *met = &p->met.items[i];
+        struct known_thread *k = take_known(t, old, old_count, &hint, met);
+        if (!k) {
+            r = -SCRY_E_NO_MEMORY;
+            break;
+        }
+        struct py_thread kept = k->python;
+        k->python = *met;
+        k->python.frames = kept.frames;
+        k->python.frame_count = kept.frame_count;
+        k->python.frame_cap = kept.frame_cap;
+        k->python.stack_version = kept.stack_version;
+        fresh[p->known_count++] = k;
+    }
+    for (size_t i = 0; i < old_count; i++)
+        known_free(old[i]);
+    free(old);
+    return r;
+}
+
+int known_threads_meet(struct target *t, scry_nsec now)
+{
+    struct target_private *p = t->private;
+    if (!p->must_meet && python_threads_same(t->python, &p->mark)) {
+        p->met_at = now;
+        return 0;
+    }
+    python_threads_mark(t->python, &p->mark);
+    int r = python_threads(t->python, &p->met);
+    if (r < 0)
+        return r;
+    fill_thread_ids(t);
+    r = take_over(t);
+    p->must_meet = r < 0;
+    p->met_at = now;
+    return r;
+}
+
+/* ---- names ---- */
+
+static void set_name(struct known_thread *k, const char *name)
+{
+    if (strncmp(k->name, name, sizeof(k->name) - 1) == 0)
+        return;
+    snprintf(k->name, sizeof(k->name), "%s", name);
+    k->name_version++;
+}
+
+static void take_name(uint64_t thread_id, const char *name, void *context)
+{
+    struct target_private *p = context;
+    for (size_t i = 0; i < p->known_count; i++) {
+        if (p->known[i]->python.thread_id != thread_id)
+            continue;
+        set_name(p->known[i], name);
+        p->known[i]->named = true;
+    }
+}
+
+static void read_os_name(struct target *target, struct known_thread *k)
+{
+    char file[64];
+    SCOPED_BUF text;
+    buf_init(&text);
+    snprintf(file, sizeof(file), "task/%d/comm", k->tid);
+    if (k->tid > 0 && process_read_proc(target->process, file, 64, &text) >= 0 && text.len) {
+        text.data[strcspn(text.data, "\n")] = '\0';
+        set_name(k, text.data);
+    }
+}
+
+/* A thread that has no name in `threading` may never get one, so it is asked for only now and then.
+ */
+void known_threads_name(struct target *t, scry_nsec now)
+{
+    struct target_private *p = t->private;
+    bool missing = false, fresh = false;
+    for (size_t i = 0; i < p->known_count; i++) {
+        missing |= !p->known[i]->named;
+        fresh |= !p->known[i]->named && !p->known[i]->name[0];
+    }
+    if (!missing || (!fresh && now - p->names_read_at < NAMES_EVERY))
+        return;
+    p->names_read_at = now;
+    scry_addr last = 0;
+    for (size_t i = 0; i < p->known_count; i++) {
+        scry_addr interp = p->known[i]->python.interp;
+        if (interp != last)
+            py_thread_names(&t->python->view, interp, take_name, p);
+        last = interp;
+    }
+    for (size_t i = 0; i < p->known_count; i++)
+        if (!p->known[i]->named && !p->known[i]->name[0])
+            read_os_name(t, p->known[i]);
+}

@@ -1,0 +1,433 @@
+/* One look at a process. Every stack that is reported existed, and the choice of how to read a
+ * thread does not depend on what it happens to do at that moment, or the shares would be wrong:
+ *
+ *   L1  A thread that was asleep and has not been on a CPU since its stack was read still has that
+ * stack: nothing is read. L2  Any other thread is peeked at (cpython/peek.h): one vectored read for
+ * all of them, no stop. What peek proves is taken. L3  Where peek finds the stack changing under
+ * the reading, the thread is stopped, alone, and read. L4  Fast code is caught changing more often
+ * than slow code, and what is read after the stop is a later moment: taking peeks when they succeed
+ * would make fast code look like its slow callers. So a thread whose peeks fail more than
+ * MOVED_LIMIT of the time is stopped for each look, without regard to what a peek would say; now
+ * and then one is made only to see whether that is still so.
+ *
+ * With BLOCKING_NEVER nothing is stopped and what could not be proved is marked torn. One thread's
+ * trouble costs its own sample only. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "access/stop.h"
+#include "engine/target_private.h"
+
+#define STOP_LIMIT (50 * 1000 * 1000ULL)
+#define MEET_EVERY (1000 * 1000ULL) /* new threads are noticed within this */
+#define ACTIVITY_EVERY                                                                             \
+    (1000 * 1000ULL) /* a thread that holds the GIL is taken to run for so long */
+#define MOVED_LIMIT     0.03
+#define MOVED_MEMORY    (1.0 / 64) /* weight of one peek in moved_share */
+#define PROBE_EVERY     16
+#define PEEK_TRIES      3
+#define STOP_SHARE      10 /* threads are stopped for at most 1/10 of the time */
+#define STOP_CREDIT_MAX (200 * 1000 * 1000ULL)
+#define SWEEP_AT        64
+
+static struct thread_state *add_state(struct snapshot *s)
+{
+    if (s->count == s->cap) {
+        size_t cap = s->cap ? s->cap * 2 : 16;
+        struct thread_state *grown = realloc(s->threads, cap * sizeof(*grown));
+        if (!grown)
+            return NULL;
+        s->threads = grown;
+        s->cap = cap;
+    }
+    struct thread_state *state = &s->threads[s->count++];
+    *state = (struct thread_state){0};
+    return state;
+}
+
+static int report(struct target *t, const struct look *look, struct known_thread *k)
+{
+    struct thread_state *state = add_state(&t->private->snapshot);
+    if (!state)
+        return -SCRY_E_NO_MEMORY;
+    *state = (struct thread_state){
+        .python = &k->python,
+        .tid = k->tid,
+        .ns_tid = k->ns_tid,
+        .name = k->name,
+        .name_version = k->name_version,
+        .memo = &k->memo,
+        .active = k->activity != TASK_BLOCKED,
+        .owns_gil = k->python.owns_gil,
+        .torn = k->torn,
+    };
+    if (look->wait_reasons && !state->active && k->tid > 0)
+        task_wait_reason(t->process, k->tid, state->wait, sizeof(state->wait));
+    return 0;
+}
+
+/* ---- does it run? ---- */
+
+/* A thread that was running a moment ago and holds the GIL is running still, as far as a look in
+ * between can tell; asking the kernel each time would cost more than reading its stack. */
+static bool surely_runs(const struct known_thread *k, scry_nsec now)
+{
+    return k->activity == TASK_RUNNING && k->python.owns_gil &&
+           now - k->activity_at < ACTIVITY_EVERY;
+}
+
+/* Whether it may have run since its stack was read (L1). */
+static bool has_moved_on(struct known_thread *k, scry_nsec now)
+{
+    if (!k->watched) {
+        k->activity = TASK_UNKNOWN;
+        return true;
+    }
+    if (surely_runs(k, now))
+        return true;
+    bool ran;
+    k->activity = task_watch_look(&k->watch, &ran);
+    k->activity_at = now;
+    return ran || k->activity != TASK_BLOCKED || !k->has_stack;
+}
+
+/* ---- reading one thread ---- */
+
+static int walk_and_visit(struct target *t, const struct look *look, struct known_thread *k)
+{
+    int r = python_walk(t->python, &k->python);
+    if (r == 0 && look->visit)
+        look->visit(t, &k->python, look->visit_context);
+    return r;
+}
+
+static int read_stopped(struct target *t, const struct look *look, struct known_thread *k)
+{
+    struct stop stop = {0};
+    if (k->tid <= 0)
+        return -SCRY_E_TORN;
+    scry_nsec start = clock_now();
+    int r = stop_thread(&stop, k->tid, STOP_LIMIT);
+    if (r == 0) {
+        r = walk_and_visit(t, look, k);
+        if (r == 0 && !look->visit)
+            peek_learn(k->peek, t->python, &k->python);
+    }
+    stop_release(&stop);
+    scry_nsec took = clock_now() - start;
+    struct target_private *p = t->private;
+    p->stop_credit -= took < p->stop_credit ? took : p->stop_credit;
+    t->stats.stops++;
+    t->stats.stop_time += took;
+    k->torn = false;
+    return r;
+}
+
+/* Asleep: read it and see that it still sleeps. */
+static int read_asleep(struct target *t, const struct look *look, struct known_thread *k,
+                       bool *ret_proved)
+{
+    bool ran;
+    int r = walk_and_visit(t, look, k);
+    *ret_proved =
+        r == 0 && !k->python.incomplete && task_watch_look(&k->watch, &ran) == TASK_BLOCKED && !ran;
+    if (*ret_proved) {
+        k->torn = false;
+        peek_learn(k->peek, t->python, &k->python);
+    }
+    return r;
+}
+
+/* As it runs: the last resort where nothing may be stopped. */
+static int read_running(struct target *t, const struct look *look, struct known_thread *k)
+{
+    int r = walk_and_visit(t, look, k);
+    k->torn = true;
+    if (r == 0)
+        peek_learn(k->peek, t->python, &k->python);
+    return r;
+}
+
+static bool may_stop(const struct target *t, const struct look *look)
+{
+    return look->blocking == BLOCKING_ALWAYS || look->visit ||
+           (look->blocking == BLOCKING_AUTO && t->private->stop_credit > 0);
+}
+
+/* By whatever way is left after, or without, a peek. */
+static int read_surely(struct target *t, const struct look *look, struct known_thread *k)
+{
+    if (k->activity == TASK_BLOCKED && look->blocking != BLOCKING_ALWAYS) {
+        bool proved;
+        int r = read_asleep(t, look, k, &proved);
+        if (proved || r == -SCRY_E_GONE)
+            return r;
+    }
+    if (may_stop(t, look)) {
+        int r = read_stopped(t, look, k);
+        if (r != -SCRY_E_TORN && r != -SCRY_E_PERMISSION)
+            return r;
+    }
+    return read_running(t, look, k);
+}
+
+/* ---- peeking ---- */
+
+static void remember_peek(struct known_thread *k, bool moved)
+{
+    k->moved_share += ((moved ? 1.0 : 0.0) - k->moved_share) * MOVED_MEMORY;
+}
+
+static bool stops_each_time(const struct known_thread *k, const struct look *look)
+{
+    return look->blocking == BLOCKING_AUTO && k->moved_share > MOVED_LIMIT;
+}
+
+static bool wants_peek(struct known_thread *k, const struct look *look)
+{
+    if (look->blocking == BLOCKING_ALWAYS || look->visit || !peek_has_guess(k->peek))
+        return false;
+    if (!stops_each_time(k, look))
+        return true;
+    if (k->probe_in > 0) {
+        k->probe_in--;
+        return false;
+    }
+    k->probe_in = PROBE_EVERY;
+    return true;
+}
+
+static bool reserve_ranges(struct target_private *p, size_t count)
+{
+    if (p->range_cap >= count)
+        return true;
+    struct mem_range *grown = realloc(p->ranges, (count + 64) * sizeof(*grown));
+    if (!grown)
+        return false;
+    p->ranges = grown;
+    p->range_cap = count + 64;
+    return true;
+}
+
+/* One vectored read for all. Those whose memory is gone (a stale guess) are left out and the rest
+ * is read again; ok[i] says whose copies are complete. */
+static int read_peeks(struct target *t, struct known_thread **readers, size_t count, bool *ok)
+{
+    struct target_private *p = t->private;
+    size_t first = 0;
+    memset(ok, 0, count * sizeof(*ok));
+    while (first < count) {
+        size_t total = 0;
+        for (size_t i = first; i < count; i++)
+            total += (size_t)peek_range_count(readers[i]->peek);
+        if (!reserve_ranges(p, total))
+            return -SCRY_E_NO_MEMORY;
+        int n = 0;
+        for (size_t i = first; i < count; i++)
+            n += peek_ranges(readers[i]->peek, p->ranges + n);
+        int got = mem_readv(t->mem, p->ranges, n);
+        if (got < 0)
+            return got;
+        for (; first < count && got >= peek_range_count(readers[first]->peek); first++) {
+            got -= peek_range_count(readers[first]->peek);
+            ok[first] = true;
+        }
+        if (first < count)
+            first++;
+    }
+    return 0;
+}
+
+/* A wrong guess says nothing about how fast the stack changes: learn, and peek again. */
+static enum peek_result peek_again(struct target *t, struct known_thread *k)
+{
+    enum peek_result result = PEEK_MISSED;
+    for (int i = 1; i < PEEK_TRIES && result == PEEK_MISSED; i++) {
+        bool ok;
+        t->stats.missed++;
+        if (peek_relearn(k->peek, t->python, &k->python) < 0 || read_peeks(t, &k, 1, &ok) < 0 ||
+            !ok)
+            return PEEK_MISSED;
+        result = peek_judge(k->peek, t->python, &k->python);
+    }
+    return result;
+}
+
+static int finish_peek(struct target *t, const struct look *look, struct known_thread *k,
+                       enum peek_result result)
+{
+    bool stopped_anyway = stops_each_time(k, look);
+    if (result == PEEK_MISSED)
+        result = peek_again(t, k);
+    bool proved = result == PEEK_PROVED || result == PEEK_SAME;
+    if (result != PEEK_MISSED)
+        remember_peek(k, !proved);
+    t->stats.moved += !proved;
+    if (proved && !stopped_anyway) {
+        k->torn = false;
+        return 0;
+    }
+    return read_surely(t, look, k);
+}
+
+/* ---- the look ---- */
+
+static bool is_wanted(const struct look *look, struct known_thread *k, scry_nsec now,
+                      bool *ret_read)
+{
+    *ret_read = has_moved_on(k, now) || look->visit || look->blocking == BLOCKING_ALWAYS;
+    if (look->gil_only)
+        return k->python.owns_gil;
+    return !look->skip_idle || k->activity != TASK_BLOCKED;
+}
+
+static int read_thread(struct target *t, const struct look *look, struct known_thread *k,
+                       bool peeked, bool complete)
+{
+    k->has_stack = false;
+    t->stats.reads++;
+    int r;
+    if (!peeked)
+        r = read_surely(t, look, k);
+    else
+        r = finish_peek(t, look, k,
+                        complete ? peek_judge(k->peek, t->python, &k->python) : PEEK_MISSED);
+    k->has_stack = r == 0 && !k->torn;
+    return r;
+}
+
+struct plan {
+    struct known_thread **read; /* those to be read: first the peeks, then the others */
+    bool *complete;
+    size_t peeks, others;
+};
+
+static bool reserve_plan(struct target_private *p, struct plan *plan)
+{
+    if (p->reader_cap < p->known_count || !p->readers) {
+        size_t cap = p->known_count + 16;
+        struct known_thread **grown =
+            realloc(p->readers, cap * (2 * sizeof(*grown) + sizeof(bool)));
+        if (!grown)
+            return false;
+        p->readers = grown;
+        p->reader_cap = cap;
+    }
+    *plan = (struct plan){.read = p->readers, .complete = (bool *)(p->readers + 2 * p->reader_cap)};
+    return true;
+}
+
+/* Which threads are reported as they are, peeked at, or read otherwise. The others fill the array
+ * from its end. */
+static int plan_look(struct target *t, const struct look *look, scry_nsec now, struct plan *plan)
+{
+    struct target_private *p = t->private;
+    if (!reserve_plan(p, plan))
+        return -SCRY_E_NO_MEMORY;
+    for (size_t i = 0; i < p->known_count; i++) {
+        struct known_thread *k = p->known[i];
+        bool read;
+        k->wanted = is_wanted(look, k, now, &read);
+        if (k->activity == TASK_UNKNOWN && k->watched)
+            p->must_meet = true;
+        if (!k->wanted)
+            continue;
+        t->stats.reused += !read;
+        if (read && wants_peek(k, look))
+            plan->read[plan->peeks++] = k;
+        else if (read)
+            plan->read[p->reader_cap + plan->others++] = k;
+    }
+    return 0;
+}
+
+static int carry_out(struct target *t, const struct look *look, const struct plan *plan)
+{
+    struct target_private *p = t->private;
+    int r = plan->peeks ? read_peeks(t, plan->read, plan->peeks, plan->complete) : 0;
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < plan->peeks + plan->others; i++) {
+        bool peeked = i < plan->peeks;
+        struct known_thread *k =
+            peeked ? plan->read[i] : plan->read[p->reader_cap + i - plan->peeks];
+        r = read_thread(t, look, k, peeked, peeked && plan->complete[i]);
+        if (r == -SCRY_E_NO_MEMORY)
+            return r;
+        if (r < 0) {
+            k->wanted = false;
+            p->must_meet = true;
+        }
+    }
+    return 0;
+}
+
+/* Codes that were replaced are freed once no stack that is kept speaks of them. */
+static void sweep_codes(struct target *t)
+{
+    struct target_private *p = t->private;
+    if (t->python->codes.retired_count < SWEEP_AT)
+        return;
+    for (size_t i = 0; i < p->known_count; i++)
+        for (size_t f = 0; f < p->known[i]->python.frame_count; f++)
+            code_cache_mark(p->known[i]->python.frames[f].code);
+    code_cache_sweep(&t->python->codes);
+}
+
+static void earn_stop_credit(struct target_private *p, scry_nsec now)
+{
+    if (p->last_look)
+        p->stop_credit += (now - p->last_look) / STOP_SHARE;
+    else
+        p->stop_credit = STOP_CREDIT_MAX;
+    if (p->stop_credit > STOP_CREDIT_MAX)
+        p->stop_credit = STOP_CREDIT_MAX;
+    p->last_look = now;
+}
+
+static int meet(struct target *t, scry_nsec now)
+{
+    struct target_private *p = t->private;
+    if (!p->must_meet && now - p->met_at < MEET_EVERY)
+        return 0;
+    int r = known_threads_meet(t, now);
+    if (r == 0)
+        known_threads_name(t, now);
+    return r;
+}
+
+/* Who holds the GIL must be known before it can be looked at alone. */
+static void find_gil_holder(struct target *t)
+{
+    struct target_private *p = t->private;
+    for (size_t i = 0; i < p->known_count; i++)
+        python_refresh_gil(t->python, &p->known[i]->python);
+}
+
+int target_look(struct target *t, const struct look *look, const struct snapshot **ret_snapshot)
+{
+    struct target_private *p = t->private;
+    scry_nsec now = clock_now();
+    struct plan plan;
+    p->snapshot.count = 0;
+    sweep_codes(t);
+    earn_stop_credit(p, now);
+    int r = meet(t, now);
+    if (r == 0 && look->gil_only)
+        find_gil_holder(t);
+    if (r == 0)
+        r = plan_look(t, look, now, &plan);
+    if (r == 0)
+        r = carry_out(t, look, &plan);
+    if (r < 0)
+        return process_alive(t->process) ? r : -SCRY_E_GONE;
+    for (size_t i = 0; i < p->known_count && r == 0; i++) {
+        struct known_thread *k = p->known[i];
+        if (k->wanted && (!look->gil_only || k->python.owns_gil))
+            r = report(t, look, k);
+    }
+    if (p->must_meet && !process_alive(t->process))
+        return -SCRY_E_GONE;
+    *ret_snapshot = &p->snapshot;
+    return r;
+}

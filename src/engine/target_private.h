@@ -1,0 +1,72 @@
+/* Private to target.c, known_threads.c, look.c and short_path.c. */
+#ifndef SCRY_ENGINE_TARGET_PRIVATE_H
+#define SCRY_ENGINE_TARGET_PRIVATE_H
+
+#include "access/task.h"
+#include "cpython/peek.h"
+#include "engine/target.h"
+#include "util/table.h"
+
+/* What is kept about a thread from look to look. */
+struct known_thread {
+    struct py_thread python; /* its last stack */
+    struct peek *peek;
+    pid_t ns_tid;
+    pid_t tid; /* 0 = unknown */
+    struct task_watch watch;
+    bool watched;
+
+    enum task_activity activity; /* as last seen */
+    scry_nsec activity_at;
+    bool has_stack;     /* python.frames hold for as long as it does not run */
+    bool torn;          /* but they were not proved */
+    double moved_share; /* of its peeks, lately: how often the stack changed under the reading */
+    unsigned probe_in;  /* looks until it is peeked at again although it is stopped each time */
+
+    bool wanted; /* in this look */
+
+    bool named;
+    char name[256];
+    uint32_t name_version;
+    struct thread_memo memo;
+};
+
+struct short_paths {
+    struct interner paths;
+    struct table skip;              /* path number -> characters to leave out */
+    struct table folder_is_package; /* hash of folder -> 0 or 1 */
+};
+
+struct target_private {
+    struct py_threads met;       /* scratch: as just read from the interpreter */
+    struct known_thread **known; /* in the interpreter's order: newest first */
+    size_t known_count;
+    struct threads_mark mark;
+    struct task_list tasks;
+    int32_t tid_offset;
+    bool must_meet;
+    scry_nsec met_at;
+    scry_nsec names_read_at;
+
+    struct snapshot snapshot;
+    struct mem_range *ranges; /* scratch: one vectored read for many threads */
+    size_t range_cap;
+    struct known_thread **readers;
+    size_t reader_cap;
+    scry_nsec
+        stop_credit; /* how long threads may still be stopped before samples are marked instead */
+    scry_nsec last_look;
+
+    struct short_paths short_paths;
+};
+
+scry_nsec clock_now(void);
+
+/* known_threads.c: keep the list of threads and their names up to date. */
+int known_threads_meet(struct target *t, scry_nsec now);
+void known_threads_name(struct target *t, scry_nsec now);
+void known_threads_done(struct target_private *p);
+
+void short_paths_done(struct short_paths *p);
+
+#endif
