@@ -69,11 +69,9 @@ static int check(const struct job *job, struct error *err)
         error_set(err, -SCRY_E_USAGE, "record was given both a process, %d, and a program, '%s'",
                   v->pid, job->call->words.items[0]);
         error_hint(err, "leave one of them out");
-    } else if (v->function && v->nolineno) {
-        error_set(err, -SCRY_E_USAGE, "--function and --nolineno contradict each other");
-        error_hint(err, "leave one of them out");
     } else {
-        return 0;
+        enum line_mode lines;
+        return shared_lines(v->function, v->nolineno, &lines, err);
     }
     return -SCRY_E_USAGE;
 }
@@ -91,11 +89,9 @@ static int open_output(struct job *job, struct error *err)
     free(name);
     if (r < 0)
         return r;
-    if (job->format->binary && isatty(fileno(job->out.file))) {
-        error_set(err, -SCRY_E_USAGE, "%s is binary and not for a terminal", job->format->what);
-        error_hint(err, "name a file with -o, or redirect the output");
-        return -SCRY_E_USAGE;
-    }
+    r = record_check_terminal(job->format, &job->out, err);
+    if (r < 0)
+        return r;
     record_give_to_owner(&job->out);
     job->voice = voice_for(job->call, &job->out);
     if (!is_stream(job->format))
@@ -356,19 +352,10 @@ static const struct option options[] = {
             "Where to write, - for standard output; named after the program and the time if not "
             "given",
     },
-    {
-        .letter = 'f',
-        .name = "format",
-        .argument = "FORMAT",
-        .kind = OPT_FORMAT,
-        .offset = offsetof(struct record_values, format),
-        .group = "Output",
-        .help = "What to write, flamegraph if not given",
-    },
-    FLAG('t', "threads", threads, "Output", "Keep threads apart, each under a frame of its own"),
-    FLAG('F', "function", function, "Output",
-         "Add up by function: show the line of the def instead of the line being executed"),
-    FLAG(0, "nolineno", nolineno, "Output", "Leave line numbers out"),
+    OPTION_FORMAT(struct record_values, format),
+    OPTION_THREADS(struct record_values, threads),
+    OPTION_FUNCTION(struct record_values, function),
+    OPTION_NOLINENO(struct record_values, nolineno),
     OPTION_FULL_FILENAMES(struct record_values, full_filenames),
     FLAG(0, "hideprogress", hideprogress, "Output",
          "Show no progress line; without a terminal there is none anyway"),

@@ -1,4 +1,5 @@
-/* The parts of `record`: where it writes, what it tells, and how it is stopped. */
+/* The parts of `record`, some of which `convert` uses too: where it writes, what it tells, and how
+ * it is stopped. */
 #ifndef SCRY_TOOL_RECORD_H
 #define SCRY_TOOL_RECORD_H
 
@@ -18,6 +19,9 @@
 char *record_default_name(const char *program, pid_t pid, const char *extension);
 /* A file without a name, in TMPDIR or /tmp, to keep the recording in until it is converted. */
 int record_open_temporary(FILE **ret_file, struct error *err);
+/* A binary format is not for a terminal: a usage error that says so. */
+int record_check_terminal(const struct format *format, const struct outfile *out,
+                          struct error *err);
 /* When root writes on behalf of a user who called sudo, the file is that user's; a file that is
  * replaced keeps its owner. */
 void record_give_to_owner(const struct outfile *out);
@@ -27,6 +31,8 @@ void record_give_to_owner(const struct outfile *out);
  * the half-written file, ends the launched program and dies of the signal. */
 
 void signals_catch(void);
+/* For a command that has nothing to finish: the first signal gives up. */
+void signals_give_up(void);
 void signals_release(void);
 /* Whom to stop; NULL before it is freed. One that is set after the signal came is stopped at once.
  */

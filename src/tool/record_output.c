@@ -69,6 +69,15 @@ int record_open_temporary(FILE **ret_file, struct error *err)
     return 0;
 }
 
+int record_check_terminal(const struct format *format, const struct outfile *out, struct error *err)
+{
+    if (!format->binary || !isatty(fileno(out->file)))
+        return 0;
+    error_set(err, -SCRY_E_USAGE, "%s is binary and not for a terminal", format->what);
+    error_hint(err, "name a file with -o, or redirect the output");
+    return -SCRY_E_USAGE;
+}
+
 /* A number in the environment, as sudo sets it; -1 without one. */
 static long id_from(const char *variable)
 {

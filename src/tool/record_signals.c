@@ -37,9 +37,9 @@ static void on_signal(int signal_number)
         sampler_stop(sampler);
 }
 
-void signals_catch(void)
+static void catch_with(void (*handler)(int))
 {
-    struct sigaction action = {.sa_handler = on_signal};
+    struct sigaction action = {.sa_handler = handler};
     sigemptyset(&action.sa_mask);
     /* Raising the signal again while giving up must end us there and then. */
     action.sa_flags = SA_NODEFER;
@@ -54,6 +54,16 @@ void signals_catch(void)
      * behind. */
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigaction(SIGPIPE, &ignore, &former_pipe);
+}
+
+void signals_catch(void)
+{
+    catch_with(on_signal);
+}
+
+void signals_give_up(void)
+{
+    catch_with(give_up);
 }
 
 void signals_release(void)

@@ -17,3 +17,14 @@ int shared_blocking(int chosen, bool nonblocking, enum blocking *ret_blocking, s
     *ret_blocking = nonblocking ? BLOCKING_NEVER : (enum blocking)chosen;
     return 0;
 }
+
+int shared_lines(bool function, bool nolineno, enum line_mode *ret_lines, struct error *err)
+{
+    if (function && nolineno) {
+        error_set(err, -SCRY_E_USAGE, "--function and --nolineno contradict each other");
+        error_hint(err, "leave one of them out");
+        return -SCRY_E_USAGE;
+    }
+    *ret_lines = function ? LINES_FUNCTION : nolineno ? LINES_NONE : LINES_EXACT;
+    return 0;
+}

@@ -3,6 +3,7 @@
 #define SCRY_TOOL_SHARED_OPTIONS_H
 
 #include "engine/target.h"
+#include "format/format.h"
 #include "tool/options.h"
 
 #define OPTION_PID(type, member)                                                                   \
@@ -35,6 +36,28 @@
         .name = "full-filenames", .kind = OPT_FLAG, .offset = offsetof(type, member),              \
         .group = "Output", .help = "Show whole paths, not only the part from the package on"       \
     }
+#define OPTION_FORMAT(type, member)                                                                \
+    {                                                                                              \
+        .letter = 'f', .name = "format", .argument = "FORMAT", .kind = OPT_FORMAT,                 \
+        .offset = offsetof(type, member), .group = "Output",                                       \
+        .help = "What to write, flamegraph if not given"                                           \
+    }
+#define OPTION_THREADS(type, member)                                                               \
+    {                                                                                              \
+        .letter = 't', .name = "threads", .kind = OPT_FLAG, .offset = offsetof(type, member),      \
+        .group = "Output", .help = "Keep threads apart, each under a frame of its own"             \
+    }
+#define OPTION_FUNCTION(type, member)                                                              \
+    {                                                                                              \
+        .letter = 'F', .name = "function", .kind = OPT_FLAG, .offset = offsetof(type, member),     \
+        .group = "Output",                                                                         \
+        .help = "Add up by function: show the line of the def instead of the line being executed"  \
+    }
+#define OPTION_NOLINENO(type, member)                                                              \
+    {                                                                                              \
+        .name = "nolineno", .kind = OPT_FLAG, .offset = offsetof(type, member), .group = "Output", \
+        .help = "Leave line numbers out"                                                           \
+    }
 #define OPTION_NO_NATIVE                                                                           \
     {                                                                                              \
         .letter = 'n', .name = "native", .kind = OPT_UNAVAILABLE, .group = "Target",               \
@@ -46,5 +69,8 @@ extern const char *const blocking_choices[];
 
 /* Bring --blocking and --nonblocking together. */
 int shared_blocking(int chosen, bool nonblocking, enum blocking *ret_blocking, struct error *err);
+
+/* Bring --function and --nolineno together. */
+int shared_lines(bool function, bool nolineno, enum line_mode *ret_lines, struct error *err);
 
 #endif

@@ -1,0 +1,280 @@
+/* scry convert: recordings made with `record -f scry` into any format; several are merged. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tool/commands.h"
+#include "tool/record.h"
+#include "tool/shared_options.h"
+#include "tool/text.h"
+#include "util/buf.h"
+
+struct convert_values {
+    const char *output;
+    const struct format *format;
+    bool threads, function, nolineno, full_filenames;
+    bool partial;
+};
+
+struct job {
+    const struct invocation *call;
+    const struct convert_values *values;
+    const struct format *format;
+    struct format_options options;
+    struct recording *recording;
+    struct rec_summary summary;
+    struct outfile out;
+};
+
+/* ---- where to write ---- */
+
+static const char *const *inputs(const struct job *job)
+{
+    return (const char *const *)job->call->words.items;
+}
+
+/* "run.svg" beside "run.scry"; a recording of the same name would be the input itself. */
+static char *default_name(const struct job *job)
+{
+    const char *input = inputs(job)[0];
+    size_t len = strlen(input);
+    if (len > 5 && strcmp(input + len - 5, ".scry") == 0)
+        len -= 5;
+    struct buf name;
+    buf_init(&name);
+    buf_add(&name, input, len);
+    if (strcmp(job->format->extension, "scry") == 0)
+        buf_add_str(&name, job->call->words.count > 1 ? "-merged" : "-copy");
+    buf_addf(&name, ".%s", job->format->extension);
+    return buf_detach(&name);
+}
+
+/* A name that the user did not choose must not cost a file. */
+static int check_default_name(const char *name, struct error *err)
+{
+    struct stat st;
+    if (lstat(name, &st) != 0)
+        return 0;
+    error_set(err, -SCRY_E_OUTPUT, "'%s' is there already", name);
+    error_hint(err, "to replace it, name it with -o");
+    return -SCRY_E_OUTPUT;
+}
+
+static int check_not_an_input(const struct job *job, const char *name, struct error *err)
+{
+    struct stat out, in;
+    if (stat(name, &out) != 0 || !S_ISREG(out.st_mode))
+        return 0;
+    for (int i = 0; i < job->call->words.count; i++) {
+        const char *input = inputs(job)[i];
+        if (stat(input, &in) != 0 || in.st_dev != out.st_dev || in.st_ino != out.st_ino)
+            continue;
+        error_set(err, -SCRY_E_USAGE, "'%s' is to be read and cannot be written at the same time",
+                  input);
+        error_hint(err, "name another file with -o");
+        return -SCRY_E_USAGE;
+    }
+    return 0;
+}
+
+static int open_named(struct job *job, const char *name, struct error *err)
+{
+    int r = check_not_an_input(job, name, err);
+    if (r == 0)
+        r = outfile_open(&job->out, name, err);
+    if (r < 0)
+        return r;
+    r = record_check_terminal(job->format, &job->out, err);
+    if (r < 0)
+        return r;
+    record_give_to_owner(&job->out);
+    signals_set_cleanup(job->out.temp, 0);
+    signals_give_up();
+    return 0;
+}
+
+static int open_output(struct job *job, struct error *err)
+{
+    if (job->values->output)
+        return open_named(job, job->values->output, err);
+    char *name = default_name(job);
+    if (!name)
+        return error_set(err, -SCRY_E_NO_MEMORY, "out of memory");
+    int r = check_default_name(name, err);
+    if (r == 0)
+        r = open_named(job, name, err);
+    free(name);
+    return r;
+}
+
+/* ---- what was read ---- */
+
+/* An input that is spoilt stops us, unless its user knows and wants what is left. One that merely
+ * has no end was whole when its writer was killed. */
+static int check_input(const struct job *job, int i, struct error *err)
+{
+    const struct rec_summary *s = recording_file_summary(job->recording, (size_t)i);
+    if (s->damaged && !job->values->partial) {
+        error_set(err, -SCRY_E_BAD_FILE, "'%s' is cut off or damaged after %" PRIu64 " samples",
+                  inputs(job)[i], s->samples);
+        error_hint(err, "to convert what comes before the damage, add --partial");
+        return -SCRY_E_BAD_FILE;
+    }
+    if (s->complete)
+        return 0;
+    fprintf(stderr, "%s: '", job->call->tool);
+    text_print(stderr, inputs(job)[i]);
+    fprintf(stderr, "' %s: taking the %" PRIu64 " samples of %.1f s that are there\n",
+            s->damaged ? "is cut off or damaged" : "has no end, as when scry is killed", s->samples,
+            (double)s->duration / 1e9);
+    return 0;
+}
+
+/* Read everything once before anything is written: what goes to a pipe cannot be taken back. */
+static int check_inputs(struct job *job, struct error *err)
+{
+    struct rec_sample sample;
+    int r;
+    while ((r = recording_next(job->recording, &sample)) > 0)
+        ;
+    job->summary = *recording_summary(job->recording);
+    for (int i = 0; r == 0 && i < job->call->words.count; i++)
+        r = check_input(job, i, err);
+    if (r == 0)
+        r = recording_rewind(job->recording);
+    return r;
+}
+
+static void report(const struct job *job, const char *path)
+{
+    const struct rec_summary *s = &job->summary;
+    fprintf(stderr, "%s: wrote %s to '", job->call->tool, job->format->what);
+    text_print(stderr, strcmp(path, "-") == 0 ? "standard output" : path);
+    fprintf(stderr, "': %" PRIu64 " samples of %.1f s", s->samples, (double)s->duration / 1e9);
+    if (job->format->hint[0])
+        fprintf(stderr, "; %s", job->format->hint);
+    fputc('\n', stderr);
+}
+
+/* ---- the command ---- */
+
+static int open_recording(struct job *job, struct error *err)
+{
+    int count = job->call->words.count;
+    int r = recording_open(inputs(job), (size_t)count, &job->recording, err);
+    if (r < 0)
+        return r;
+    bool tree = recording_info(job->recording)->options & REC_OPT_SUBPROCESSES;
+    job->options.processes = tree || count > 1;
+    return 0;
+}
+
+/* Formats do not know the name of what they write to. */
+static int lost_output(const struct job *job, struct error *err)
+{
+    error_set(err, -SCRY_E_OUTPUT, "cannot write all of '%s'", job->out.path);
+    error_hint(err, "make room there, or choose another path with -o");
+    return -SCRY_E_OUTPUT;
+}
+
+static int job_run(struct job *job, struct error *err)
+{
+    int r = open_recording(job, err);
+    if (r == 0)
+        r = open_output(job, err);
+    if (r == 0)
+        r = check_inputs(job, err);
+    if (r == 0)
+        r = job->format->write(job->recording, &job->options, job->out.file, err);
+    if (r == -SCRY_E_OUTPUT && job->out.file)
+        return lost_output(job, err);
+    if (r < 0)
+        return r;
+    char *path = strdup(job->out.path);
+    r = outfile_commit(&job->out, err);
+    if (r == 0)
+        report(job, path ?: "?");
+    free(path);
+    return r;
+}
+
+static int run(const struct invocation *call, const void *values, struct error *err)
+{
+    const struct convert_values *v = values;
+    struct job job = {
+        .call = call,
+        .values = v,
+        .format = v->format ? v->format : &formats[0],
+        .options =
+            {
+                .full_filenames = v->full_filenames,
+                .threads = v->threads,
+                .title = "",
+                .tool = call->tool,
+            },
+    };
+    if (call->words.count == 0) {
+        error_set(err, -SCRY_E_USAGE, "convert needs a recording to convert");
+        error_hint(err, "make one with: %s record -f scry -o run.scry -p PID", call->tool);
+        return -SCRY_E_USAGE;
+    }
+    int r = shared_lines(v->function, v->nolineno, &job.options.lines, err);
+    if (r == 0)
+        r = job_run(&job, err);
+    outfile_abandon(&job.out);
+    signals_release();
+    recording_close(job.recording);
+    return r;
+}
+
+static const struct option options[] = {
+    {
+        .letter = 'o',
+        .name = "output",
+        .argument = "FILE",
+        .kind = OPT_FILE,
+        .offset = offsetof(struct convert_values, output),
+        .group = "Output",
+        .help = "Where to write, - for standard output; beside the first recording and named after "
+                "it if not given",
+    },
+    OPTION_FORMAT(struct convert_values, format),
+    OPTION_THREADS(struct convert_values, threads),
+    OPTION_FUNCTION(struct convert_values, function),
+    OPTION_NOLINENO(struct convert_values, nolineno),
+    OPTION_FULL_FILENAMES(struct convert_values, full_filenames),
+    {
+        .name = "partial",
+        .kind = OPT_FLAG,
+        .offset = offsetof(struct convert_values, partial),
+        .group = "Input",
+        .help = "Take what can be read of a recording that is cut off or damaged",
+    },
+    OPTION_HELP,
+    OPTIONS_END,
+};
+
+static const struct example examples[] = {
+    {"A recording as a flame graph, run.svg:", "convert run.scry"},
+    {"The same for speedscope, threads apart:", "convert -t -f speedscope -o run.json run.scry"},
+    {"Recordings of several hosts in one trace, on one time line:",
+     "convert -f chrometrace -o all.json web1.scry web2.scry db.scry"},
+    {NULL, NULL},
+};
+
+const struct command cmd_convert = {
+    .name = "convert",
+    .summary = "Make any format from a recording, or from several merged",
+    .usage = (const char *const[]){"[OPTIONS] FILE.scry...", NULL},
+    .description =
+        "Reads what `record -f scry` wrote. Several recordings become one: their times are put on "
+        "one wall clock, what is equal in them is added up, and their processes are kept apart.",
+    .options = options,
+    .examples = examples,
+    .words = WORDS_FILES,
+    .values_size = sizeof(struct convert_values),
+    .run = run,
+};
