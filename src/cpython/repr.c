@@ -82,7 +82,7 @@ static repr_writer choose_writer(struct repr *r, const struct repr_type *t)
 int repr_type_load(struct repr *r, scry_addr type, struct repr_type *ret_type)
 {
     struct repr_type *known = &r->known[type / 16 % REPR_KNOWN_TYPES];
-    if (known->type.addr != type) {
+    if (!known->write || known->type.addr != type) {
         struct repr_type fresh;
         int rc = remote_type(r->v, type, &fresh.type);
         if (rc == 0)

@@ -60,7 +60,7 @@ static void add_quoted(struct repr *r, const uint32_t *characters, size_t count,
     buf_add_char(r->to, quote);
     r->left -= 2;
     size_t shown = 0;
-    for (; shown < count && r->left > 0; shown++)
+    for (; shown < count && (r->left > 0 || shown == 0); shown++)
         r->left -= add_escaped(r->to, characters[shown], quote, ascii_only);
     buf_add_char(r->to, quote);
     if (cut || shown < count) {
