@@ -228,10 +228,10 @@ static void judge_rest(const struct permission_facts *f, struct diagnosis *d)
                "profile (docker run --security-opt seccomp=unconfined, or --cap-add SYS_PTRACE)");
         return;
     }
-    refuse(
-        d, "lsm",
-        "no permission to look into process %d: a security module of the kernel refuses it%s%s%s",
-        f->pid, f->modules[0] ? " (active: " : "", f->modules, f->modules[0] ? ")" : "");
+    refuse(d, "lsm",
+           "no permission to look into process %d: the kernel refuses it for no reason that /proc "
+           "shows, most likely a security module%s%s%s",
+           f->pid, f->modules[0] ? " (active: " : "", f->modules, f->modules[0] ? ")" : "");
     advise(d,
            "look for the refusal in the audit log (dmesg, ausearch -m avc); with AppArmor in "
            "Docker: --security-opt apparmor=unconfined; with SELinux: setsebool deny_ptrace off");
