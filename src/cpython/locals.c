@@ -111,7 +111,7 @@ static scry_addr unbox(const struct py_view *v, scry_addr obj)
     return mem_read_u64(v->mem, obj + v->layout->cell_ref, &content) < 0 ? 0 : content;
 }
 
-/* Up to 3.10 an argument that is shared with an inner function has moved into a cell of the same
+/* Up to 3.10 an argument that is shared with an inner function has its value in a cell of the same
  * name. */
 static bool is_argument(const struct scope *s, size_t index)
 {
@@ -119,6 +119,17 @@ static bool is_argument(const struct scope *s, size_t index)
         return true;
     for (size_t i = 0; s->variables[index].boxed && i < s->arguments && i < s->count; i++)
         if (s->variables[i].name == s->variables[index].name)
+            return true;
+    return false;
+}
+
+/* In 2.7 its first value stays where arguments are, too. */
+static bool has_moved(const struct scope *s, size_t index)
+{
+    if (index >= s->arguments || s->variables[index].boxed)
+        return false;
+    for (size_t i = s->arguments; i < s->count; i++)
+        if (s->variables[i].boxed && s->variables[i].name == s->variables[index].name)
             return true;
     return false;
 }
@@ -156,6 +167,8 @@ static scry_addr write_value(const struct scope *s, uint64_t slot, bool boxed, s
 /* One that is not set is passed over. */
 static int add_local(const struct scope *s, size_t index, struct py_locals *list)
 {
+    if (has_moved(s, index))
+        return 0;
     struct buf name, repr;
     buf_init(&name);
     buf_init(&repr);

@@ -52,8 +52,7 @@ static const struct {
     {TYPE_TYPE, repr_class},
 };
 
-/* Enumerations are the instances of a class of classes with one of these names. */
-static bool is_enum(struct repr *r, const struct remote_type *type)
+bool repr_is_enum(struct repr *r, const struct remote_type *type)
 {
     char meta[32];
     return type->flags & TYPE_HEAP && py_type_name(r->v, type->addr, meta, sizeof(meta)) == 0 &&
@@ -68,7 +67,7 @@ static repr_writer choose_writer(struct repr *r, const struct repr_type *t)
                 return types_of_c[i].write;
         if (strncmp(t->name, "numpy.", 6) == 0)
             return repr_numpy;
-    } else if (is_enum(r, &t->type)) {
+    } else if (repr_is_enum(r, &t->type)) {
         return repr_enum;
     }
     if (r->v->layout->major == 2 && t->type.flags & TYPE_INT2)

@@ -41,6 +41,8 @@ void repr_object(struct repr *r, scry_addr obj);
 void repr_plain_str(struct repr *r, scry_addr str);
 /* "module.Name" of a type. */
 void repr_type_name(struct repr *r, const struct repr_type *type);
+/* Whether this is a class made with Enum: a class of classes with one of two names tells. */
+bool repr_is_enum(struct repr *r, const struct remote_type *type);
 int repr_type_load(struct repr *r, scry_addr type, struct repr_type *ret_type);
 
 /* Writers; a negative answer means that the object could not be read and nothing was written. */

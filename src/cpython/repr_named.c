@@ -164,6 +164,12 @@ int repr_class(struct repr *r, const struct remote *obj, const struct repr_type 
     int rc = repr_type_load(r, obj->addr, &shown);
     if (rc < 0)
         return rc;
+    if (repr_is_enum(r, &shown.type)) {
+        repr_add(r, "<enum '");
+        repr_add(r, shown.name);
+        repr_force(r, "'>");
+        return 0;
+    }
     bool is_type = r->v->layout->major == 2 && !(shown.type.flags & TYPE_HEAP);
     repr_add(r, is_type ? "<type '" : "<class '");
     repr_type_name(r, &shown);
