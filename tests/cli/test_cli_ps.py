@@ -169,9 +169,7 @@ def test_another_users_process(tool, scry, refused):
         tool.path = binary
         result = tool("ps", user=NOBODY, group=NOBODY, extra_groups=[])
         row = row_of(result.stdout, program.pid)
-        line = refused(
-            tool("ps", "-p", program.pid, user=NOBODY, group=NOBODY, extra_groups=[]), 1
-        )
+        line = refused(tool("ps", "-p", program.pid, user=NOBODY, group=NOBODY, extra_groups=[]), 1)
     assert result.returncode == 0, result.stderr
     assert row.split()[4] == "uid"
     notes = result.stdout.split("\n\n", 1)[1]
