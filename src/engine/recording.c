@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/stack_table.h"
 #include "util/table.h"
 #include "util/utf8.h"
 
@@ -56,10 +57,6 @@ static void chunks_done(struct chunks *c)
     free(c->chunks);
 }
 
-struct stack_node {
-    uint32_t parent, frame;
-};
-
 /* A source and the sample of it that waits for its turn. */
 struct input {
     struct source source;
@@ -77,9 +74,7 @@ struct recording {
     struct interner strings;
     size_t text; /* bytes in strings, as the files have them */
     struct interner frame_keys;
-    struct table stack_keys; /* parent << 32 | frame */
-    struct stack_node *stacks;
-    size_t stack_count, stack_cap;
+    struct stack_table stacks;
     struct chunks frames, threads, processes;
 };
 
@@ -128,29 +123,10 @@ uint32_t recording_add_frame(struct recording *r, const struct frame_numbers *fr
     return chunks_add(&r->frames, &item, WIRE_MAX_FRAMES);
 }
 
-static bool reserve_stack(struct recording *r)
-{
-    if (r->stack_count < r->stack_cap)
-        return true;
-    size_t cap = r->stack_cap ? r->stack_cap * 2 : 256;
-    struct stack_node *stacks = realloc(r->stacks, cap * sizeof(*stacks));
-    if (!stacks)
-        return false;
-    r->stacks = stacks;
-    r->stack_cap = cap;
-    return true;
-}
-
 uint32_t recording_add_stack(struct recording *r, uint32_t parent, uint32_t frame)
 {
-    uint64_t key = (uint64_t)parent << 32 | frame, number;
-    if (table_get(&r->stack_keys, key, &number))
-        return (uint32_t)number;
-    if (r->stack_count >= WIRE_MAX_STACKS || !reserve_stack(r) ||
-        !table_put(&r->stack_keys, key, r->stack_count))
-        return UINT32_MAX;
-    r->stacks[r->stack_count] = (struct stack_node){.parent = parent, .frame = frame};
-    return (uint32_t)r->stack_count++;
+    bool is_new;
+    return stack_table_add(&r->stacks, parent, frame, WIRE_MAX_STACKS, &is_new);
 }
 
 uint32_t recording_add_process(struct recording *r, const struct process_numbers *process)
@@ -188,11 +164,10 @@ static int recording_new(size_t inputs, struct recording **ret, struct error *er
     struct recording *r = calloc(1, sizeof(*r));
     if (r)
         r->inputs = calloc(inputs, sizeof(*r->inputs));
-    if (!r || !r->inputs || !reserve_stack(r)) {
+    if (!r || !r->inputs || !stack_table_init(&r->stacks)) {
         recording_close(r);
         return error_set(err, -SCRY_E_NO_MEMORY, "out of memory");
     }
-    r->stacks[r->stack_count++] = (struct stack_node){0, 0}; /* REC_EMPTY_STACK */
     r->frames.size = sizeof(struct rec_frame);
     r->threads.size = sizeof(struct rec_thread);
     r->processes.size = sizeof(struct rec_process);
@@ -286,8 +261,7 @@ void recording_close(struct recording *r)
     free(r->inputs);
     interner_done(&r->strings);
     interner_done(&r->frame_keys);
-    table_done(&r->stack_keys);
-    free(r->stacks);
+    stack_table_done(&r->stacks);
     chunks_done(&r->frames);
     chunks_done(&r->threads);
     chunks_done(&r->processes);
@@ -396,13 +370,13 @@ const struct rec_thread *recording_thread(const struct recording *r, uint32_t th
 void recording_stack(const struct recording *r, uint32_t stack, uint32_t *ret_parent,
                      uint32_t *ret_frame)
 {
-    *ret_parent = r->stacks[stack].parent;
-    *ret_frame = r->stacks[stack].frame;
+    *ret_parent = r->stacks.nodes[stack].parent;
+    *ret_frame = r->stacks.nodes[stack].frame;
 }
 
 size_t recording_stack_count(const struct recording *r)
 {
-    return r->stack_count;
+    return r->stacks.count;
 }
 
 size_t recording_frame_count(const struct recording *r)

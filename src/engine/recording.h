@@ -90,7 +90,8 @@ uint32_t rec_writer_add_process(struct rec_writer *w, const struct rec_process *
 /* A thread is known by process, tid and thread_id; another name renames it. */
 uint32_t rec_writer_thread(struct rec_writer *w, const struct rec_thread *thread);
 uint32_t rec_writer_frame(struct rec_writer *w, const struct rec_frame *frame);
-/* The stack `parent` with `frame` called from its top. Start from REC_EMPTY_STACK at the root. */
+/* The stack `parent` with `frame` called from its top. Start from REC_EMPTY_STACK at the root.
+ * Keeps to a limit (docs/format.md) that only endless recursion in endless variety meets. */
 uint32_t rec_writer_stack(struct rec_writer *w, uint32_t parent, uint32_t frame);
 /* In time order: INTERNAL if it is before the last one, or of an unknown thread or stack. A weight
  * that reaches back before the start is cut. OUTPUT when writing failed, now or before. Makes no

@@ -181,9 +181,10 @@ static int next_data(struct source *s)
 
 /* ---- records ---- */
 
-static int add_number(struct numbers *numbers, uint32_t number)
+/* The limit also holds for a file that defines the same thing over and over. */
+static int add_number(struct numbers *numbers, uint32_t number, size_t max)
 {
-    if (number == UINT32_MAX)
+    if (number == UINT32_MAX || numbers->count >= max)
         return -SCRY_E_NO_MEMORY;
     if (numbers->count == numbers->cap) {
         size_t cap = numbers->cap ? numbers->cap * 2 : 64;
@@ -202,7 +203,8 @@ static int take_string(struct source *s, struct cursor *c)
     size_t len = (size_t)(c->end - c->at);
     if (len > WIRE_MAX_STRING || memchr(c->at, 0, len))
         return STEP_DAMAGED;
-    return add_number(&s->strings, recording_add_string(s->recording, c->at, len));
+    return add_number(&s->strings, recording_add_string(s->recording, c->at, len),
+                      WIRE_MAX_STRINGS);
 }
 
 static int take_process(struct source *s, struct cursor *c)
@@ -214,7 +216,8 @@ static int take_process(struct source *s, struct cursor *c)
     process.python = get_number(c, &s->strings);
     if (c->bad)
         return STEP_DAMAGED;
-    return add_number(&s->processes, recording_add_process(s->recording, &process));
+    return add_number(&s->processes, recording_add_process(s->recording, &process),
+                      WIRE_MAX_PROCESSES);
 }
 
 static int take_thread(struct source *s, struct cursor *c)
@@ -262,7 +265,7 @@ static int take_frame(struct source *s, struct cursor *c)
     frame.module = get_number(c, &s->strings);
     if (c->bad)
         return STEP_DAMAGED;
-    return add_number(&s->frames, recording_add_frame(s->recording, &frame));
+    return add_number(&s->frames, recording_add_frame(s->recording, &frame), WIRE_MAX_FRAMES);
 }
 
 static int take_stack(struct source *s, struct cursor *c)
@@ -272,7 +275,8 @@ static int take_stack(struct source *s, struct cursor *c)
     if (c->bad || back == 0 || back > s->stacks.count)
         return STEP_DAMAGED;
     uint32_t parent = s->stacks.items[s->stacks.count - back];
-    return add_number(&s->stacks, recording_add_stack(s->recording, parent, frame));
+    return add_number(&s->stacks, recording_add_stack(s->recording, parent, frame),
+                      WIRE_MAX_STACKS);
 }
 
 static int take_definition(struct source *s, unsigned tag, struct cursor *c)
@@ -455,7 +459,7 @@ static int allocate(struct source *s, const char *name)
         return -SCRY_E_NO_MEMORY;
     /* String 0 is "", stack 0 is empty, in every file. */
     uint32_t empty = recording_add_string(s->recording, "", 0);
-    if (add_number(&s->strings, empty) < 0 || add_number(&s->stacks, REC_EMPTY_STACK) < 0)
+    if (add_number(&s->strings, empty, 1) < 0 || add_number(&s->stacks, REC_EMPTY_STACK, 1) < 0)
         return -SCRY_E_NO_MEMORY;
     return 0;
 }

@@ -50,7 +50,7 @@ enum wire_sample {
 #define WIRE_MAX_TEXT      (512u << 20) /* bytes of all strings together */
 #define WIRE_MAX_STRINGS   (1u << 22)
 #define WIRE_MAX_FRAMES    (1u << 22)
-#define WIRE_MAX_STACKS    (1u << 25)
+#define WIRE_MAX_STACKS    (1u << 24)
 #define WIRE_MAX_THREADS   (1u << 20)
 #define WIRE_MAX_PROCESSES (1u << 18)
 #define WIRE_MAX_TIME      (1ULL << 62) /* so that a time and a start add up without overflow */

@@ -12,6 +12,7 @@
 #include <zstd.h>
 
 #include "engine/recording_wire.h"
+#include "engine/stack_table.h"
 #include "util/table.h"
 #include "util/utf8.h"
 
@@ -51,8 +52,7 @@ struct rec_writer {
 
     struct interner strings; /* numbers are one higher on the wire: 0 is "" */
     struct interner processes, threads, frames;
-    struct table stacks; /* parent << 32 | frame */
-    uint32_t stack_count;
+    struct stack_table stacks;
     struct thread_state *thread_states;
     size_t thread_cap;
     size_t text; /* bytes in strings ... */
@@ -272,23 +272,23 @@ uint32_t rec_writer_frame(struct rec_writer *w, const struct rec_frame *frame)
 
 uint32_t rec_writer_stack(struct rec_writer *w, uint32_t parent, uint32_t frame)
 {
-    if (parent >= w->stack_count || frame >= w->frames.count)
+    if (parent >= w->stacks.count || frame >= w->frames.count)
         return UINT32_MAX;
-    uint64_t key = (uint64_t)parent << 32 | frame, number;
-    if (table_get(&w->stacks, key, &number))
-        return (uint32_t)number;
-    if (w->stack_count >= WIRE_MAX_STACKS || !table_put(&w->stacks, key, w->stack_count))
-        return UINT32_MAX;
+    bool is_new;
+    uint32_t n = stack_table_add(&w->stacks, parent, frame, WIRE_MAX_STACKS, &is_new);
     /* The parent as a distance: it is nearly always the stack before. */
-    PUT_NUMBERS(w, WIRE_STACK, w->stack_count - parent, frame);
-    return w->stack_count++;
+    if (n != STACK_TABLE_FULL && is_new)
+        PUT_NUMBERS(w, WIRE_STACK, n - parent, frame);
+    return n;
 }
 
 /* ---- samples ---- */
 
 int rec_writer_sample(struct rec_writer *w, const struct rec_sample *sample)
 {
-    if (sample->thread >= w->threads.count || sample->stack >= w->stack_count ||
+    if (sample->thread == UINT32_MAX || sample->stack == UINT32_MAX)
+        return -SCRY_E_NO_MEMORY; /* there was none when the number was asked for */
+    if (sample->thread >= w->threads.count || sample->stack >= w->stacks.count ||
         sample->time < w->time || sample->time > WIRE_MAX_TIME)
         return -SCRY_E_INTERNAL;
     if (w->block_has_sample && sample->time - w->block_time >= BLOCK_SPAN)
@@ -357,13 +357,12 @@ int rec_writer_new(FILE *out, const struct rec_info *info, struct rec_writer **r
     if (!w)
         return -SCRY_E_NO_MEMORY;
     w->out = out;
-    w->stack_count = 1; /* the empty one */
     w->packed_cap = WIRE_BLOCK_HEADER + ZSTD_compressBound(BLOCK_ROOM);
     w->raw = malloc(BLOCK_ROOM);
     w->packed = malloc(w->packed_cap);
     w->zstd = ZSTD_createCCtx();
     int r = -SCRY_E_NO_MEMORY;
-    if (w->raw && w->packed && w->zstd) {
+    if (w->raw && w->packed && w->zstd && stack_table_init(&w->stacks)) {
         ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL);
         r = write_start(w, info);
     }
@@ -397,7 +396,7 @@ void rec_writer_free(struct rec_writer *w)
     interner_done(&w->processes);
     interner_done(&w->threads);
     interner_done(&w->frames);
-    table_done(&w->stacks);
+    stack_table_done(&w->stacks);
     free(w->thread_states);
     free(w->raw);
     free(w->packed);

@@ -138,8 +138,13 @@ static uint32_t frame_number(struct sampler *s, struct member *m, const struct p
 static uint32_t stack_number(struct sampler *s, struct member *m, const struct py_thread *t)
 {
     uint32_t stack = REC_EMPTY_STACK;
-    for (size_t i = t->frame_count; i-- > 0;)
-        stack = rec_writer_stack(s->writer, stack, frame_number(s, m, &t->frames[i]));
+    for (size_t i = t->frame_count; i-- > 0;) {
+        uint32_t next = rec_writer_stack(s->writer, stack, frame_number(s, m, &t->frames[i]));
+        /* Full: a stack seen less deep, but one that was there. */
+        if (next == UINT32_MAX)
+            break;
+        stack = next;
+    }
     return stack;
 }
 

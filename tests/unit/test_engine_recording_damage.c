@@ -339,23 +339,38 @@ static void compressing_must_not_make_larger(void **state)
     assert_true(o.summary.damaged && o.samples == 0);
 }
 
-static void tables_do_not_grow_without_limit(void **state)
+/* `count` times the same definition. */
+static int read_repeated(const char *record, size_t size, size_t count)
 {
-    (void)state;
-    const size_t size = sizeof(PROCESS) - 1, per_block = 100000;
+    size_t per_block = WIRE_MAX_BLOCK / size;
     char *block = malloc(size * per_block);
     assert_non_null(block);
     for (size_t i = 0; i < per_block; i++)
-        memcpy(block + i * size, PROCESS, size);
+        memcpy(block + i * size, record, size);
     SCOPED_BUF file;
     buf_init(&file);
     add_start(&file);
-    for (size_t n = 0; n <= WIRE_MAX_PROCESSES; n += per_block)
-        add_block(&file, WIRE_DATA, WIRE_STORED, block, (uint32_t)(size * per_block),
-                  (uint32_t)(size * per_block));
-    struct outcome o = read_bytes(file.data, file.len);
-    assert_int_equal(o.last, -SCRY_E_NO_MEMORY);
+    add_block(&file, WIRE_DATA, WIRE_STORED, DEFINITIONS, sizeof(DEFINITIONS) - 1,
+              sizeof(DEFINITIONS) - 1);
+    for (; count > 0; count -= per_block < count ? per_block : count) {
+        uint32_t len = (uint32_t)(size * (per_block < count ? per_block : count));
+        add_block(&file, WIRE_DATA, WIRE_STORED, block, len, len);
+    }
     free(block);
+    return read_bytes(file.data, file.len).last;
+}
+
+static void tables_do_not_grow_without_limit(void **state)
+{
+    (void)state;
+    /* One of each is there already. */
+    const size_t size = sizeof(PROCESS) - 1;
+    assert_int_equal(read_repeated(PROCESS, size, WIRE_MAX_PROCESSES - 1), 0);
+    assert_int_equal(read_repeated(PROCESS, size, WIRE_MAX_PROCESSES), -SCRY_E_NO_MEMORY);
+    assert_int_equal(read_repeated(THREAD, sizeof(THREAD) - 1, WIRE_MAX_THREADS),
+                     -SCRY_E_NO_MEMORY);
+    /* the same string again and again */
+    assert_int_equal(read_repeated("\x01\x00", 2, WIRE_MAX_STRINGS), -SCRY_E_NO_MEMORY);
 }
 
 /* ---- at random ---- */
