@@ -234,7 +234,7 @@ static void put_file(struct scope *s)
     put_frames(s);
     json_end_object(j);
     json_key(j, "activeProfileIndex");
-    json_null(j);
+    json_int(j, 0); /* the main thread */
     json_key(j, "exporter");
     json_string(j, "scry@" SCRY_VERSION);
     json_key(j, "name");

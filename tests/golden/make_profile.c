@@ -286,13 +286,13 @@ static void make_deep(struct rec_summary *sum)
     *sum = (struct rec_summary){.duration = 500 * MS, .samples = 50};
 }
 
-/* Two hundred thousand samples, nearly every one on a stack of its own. */
+/* Forty thousand samples, nearly every one on a stack of its own. */
 static void make_huge(struct rec_summary *sum)
 {
     uint32_t main = thread(process(100, 1, "python huge.py"), 100, "MainThread");
     uint32_t base = call(REC_EMPTY_STACK, "<module>", "/srv/huge.py", 9);
     char name[64];
-    for (uint64_t i = 1; i <= 200000; i++) {
+    for (uint64_t i = 1; i <= 40000; i++) {
         uint32_t stack = base;
         for (int depth = 0; depth < 12; depth++) {
             snprintf(name, sizeof(name), "function_number_%u", random_below(depth < 2 ? 5 : 40));
@@ -300,7 +300,7 @@ static void make_huge(struct rec_summary *sum)
         }
         sample(i, 1, main, stack);
     }
-    *sum = (struct rec_summary){.duration = 200000 * MS, .samples = 200000};
+    *sum = (struct rec_summary){.duration = 40000 * MS, .samples = 40000};
 }
 
 static const struct {
