@@ -147,6 +147,7 @@ tuple_item              -        .ob_item
 list_item               -        .ob_item
 
 [PyDictObject]
+dict_size               -        sizeof(PyDictObject)
 dict_used               -        .ma_used
 dict_keys               3.3-     .ma_keys
 dict_values             3.3-     .ma_values

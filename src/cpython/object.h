@@ -35,7 +35,8 @@ int py_instance_attr(const struct py_view *v, scry_addr obj, const char *name, s
 
 /* Append what repr() would say, for the built-in types: None, bool, int (any size), float (shortest form, as
  * Python), complex, str, bytes, bytearray, list, tuple, dict, set, frozenset, range, slice, functions, modules,
- * types, exceptions, enumerations, named tuples; for numpy's scalars the number; otherwise
+ * types, exceptions, enumerations, named tuples, dataclasses, dates, deque, OrderedDict, defaultdict; for numpy's
+ * scalars the number; otherwise
  * <MODULE.TYPE object at 0xADDRESS>. A class that derives from a built-in one is shown like that, since its
  * own __repr__ cannot be run. At most about `budget` characters, cut with "..."; never fails: what cannot be
  * read is "?". */

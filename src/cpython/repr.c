@@ -38,6 +38,21 @@ static const struct {
     {"xrange", repr_range}, /* 2.7 */
 };
 
+/* Types of C outside of the core are often made like classes, but have a module in their name. */
+static const struct {
+    const char *name;
+    repr_writer write;
+} types_of_modules[] = {
+    {"collections.OrderedDict", repr_ordered_dict},
+    {"collections.defaultdict", repr_default_dict},
+    {"collections.deque", repr_deque},
+    {"datetime.date", repr_date},
+    {"datetime.datetime", repr_datetime},
+    {"datetime.time", repr_time},
+    {"datetime.timedelta", repr_timedelta},
+    {"datetime.timezone", repr_timezone},
+};
+
 static const struct {
     uint64_t flag;
     repr_writer write;
@@ -70,6 +85,9 @@ static repr_writer choose_writer(struct repr *r, const struct repr_type *t)
     } else if (repr_is_enum(r, &t->type)) {
         return repr_enum;
     }
+    for (size_t i = 0; r->v->layout->major == 3 && i < ARRAY_LEN(types_of_modules); i++)
+        if (strcmp(types_of_modules[i].name, t->name) == 0)
+            return types_of_modules[i].write;
     if (r->v->layout->major == 2 && t->type.flags & TYPE_INT2)
         return repr_int2;
     for (size_t i = 0; i < ARRAY_LEN(families); i++)
@@ -168,6 +186,8 @@ static int repr_constant(struct repr *r, const struct remote *obj, const struct 
 static int repr_instance(struct repr *r, const struct remote *obj, const struct repr_type *type)
 {
     char text[40];
+    if (repr_dataclass(r, obj, type) == 0)
+        return 0;
     repr_add(r, "<");
     repr_type_name(r, type);
     snprintf(text, sizeof(text), " object at 0x%" PRIx64 ">", obj->addr);

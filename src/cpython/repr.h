@@ -71,6 +71,15 @@ int repr_generator(struct repr *r, const struct remote *obj, const struct repr_t
 int repr_module(struct repr *r, const struct remote *obj, const struct repr_type *type);
 int repr_class(struct repr *r, const struct remote *obj, const struct repr_type *type);
 int repr_exception(struct repr *r, const struct remote *obj, const struct repr_type *type);
+int repr_dataclass(struct repr *r, const struct remote *obj, const struct repr_type *type);
+int repr_ordered_dict(struct repr *r, const struct remote *obj, const struct repr_type *type);
+int repr_default_dict(struct repr *r, const struct remote *obj, const struct repr_type *type);
+int repr_deque(struct repr *r, const struct remote *obj, const struct repr_type *type);
+int repr_date(struct repr *r, const struct remote *obj, const struct repr_type *type);
+int repr_datetime(struct repr *r, const struct remote *obj, const struct repr_type *type);
+int repr_time(struct repr *r, const struct remote *obj, const struct repr_type *type);
+int repr_timedelta(struct repr *r, const struct remote *obj, const struct repr_type *type);
+int repr_timezone(struct repr *r, const struct remote *obj, const struct repr_type *type);
 int repr_enum(struct repr *r, const struct remote *obj, const struct repr_type *type);
 
 #endif

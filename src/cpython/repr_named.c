@@ -208,17 +208,20 @@ int repr_exception(struct repr *r, const struct remote *obj, const struct repr_t
     return 0;
 }
 
-/* <Colour.RED: 1> */
+/* <Colour.RED: 1>. A combination of flags has no name of its own in older versions. */
 int repr_enum(struct repr *r, const struct remote *obj, const struct repr_type *type)
 {
     scry_addr name, value;
+    char kind[8];
     if (py_instance_attr(r->v, obj->addr, "_name_", &name) != 0 ||
         py_instance_attr(r->v, obj->addr, "_value_", &value) != 0)
         return -SCRY_E_READ;
     repr_add(r, "<");
     repr_add(r, type->name);
-    repr_add(r, ".");
-    repr_plain_str(r, name);
+    if (py_type_name(r->v, name, kind, sizeof(kind)) == 0 && strcmp(kind, "str") == 0) {
+        repr_add(r, ".");
+        repr_plain_str(r, name);
+    }
     repr_add(r, ": ");
     repr_object(r, value);
     repr_force(r, ">");

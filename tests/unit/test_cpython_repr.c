@@ -479,10 +479,29 @@ static void what_cannot_be_read_is_a_question_mark(void **state)
 static void no_memory_makes_it_fail(void **state)
 {
     (void)state;
-    static const char *const names[] = {"list",       "dict",   "set",    "tuple",     "str",
-                                        "int",        "bool",   "float",  "type",      "range",
-                                        "function",   "module", "method", "generator", "bytearray",
-                                        "ValueError", "complex"};
+    static const char *const names[] = {"list",
+                                        "dict",
+                                        "set",
+                                        "tuple",
+                                        "str",
+                                        "int",
+                                        "bool",
+                                        "float",
+                                        "type",
+                                        "range",
+                                        "function",
+                                        "module",
+                                        "method",
+                                        "generator",
+                                        "bytearray",
+                                        "ValueError",
+                                        "complex",
+                                        "collections.deque",
+                                        "collections.OrderedDict",
+                                        "collections.defaultdict",
+                                        "datetime.datetime",
+                                        "datetime.timezone",
+                                        "datetime.timedelta"};
     uint64_t seed = 12345;
     FOR_EACH_LAYOUT(l)
     {
@@ -492,8 +511,9 @@ static void no_memory_makes_it_fail(void **state)
         static uint64_t words[WORDS];
         scry_addr types[64];
         for (size_t i = 0; i < ARRAY_LEN(types); i++)
-            types[i] = fake_type(&f, names[i % ARRAY_LEN(names)],
-                                 i < 17 ? 0 : (1UL << (20 + i % 12)) | (i % 2 ? TYPE_HEAP : 0));
+            types[i] = fake_type(
+                &f, names[i % ARRAY_LEN(names)],
+                i < ARRAY_LEN(names) ? 0 : (1UL << (20 + i % 12)) | (i % 2 ? TYPE_HEAP : 0));
         for (int i = 0; i < WORDS; i++) {
             seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
             uint64_t random = seed >> 33;
