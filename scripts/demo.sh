@@ -24,7 +24,7 @@ demo() {
 wait_until_it_runs() {
     local try
     for try in $(seq 50); do
-        ! look dump -p "$demo_pid" 2>/dev/null | grep -q long_running_task || return 0
+        ! look dump -p "$demo_pid" 2>/dev/null | grep -q '^    long_running_task' || return 0
         kill -0 "$demo_pid" 2>/dev/null || die "the program ended by itself"
         sleep 0.1
     done
