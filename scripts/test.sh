@@ -27,7 +27,7 @@ strict_build() {
 unit_tests() {
     local folder=$1 status=0
     rm -f "$folder/meson-logs/testlog.json"
-    step "unit tests of $folder" meson test -C "$folder" --no-rebuild --print-errorlogs || status=$?
+    step "unit tests of $folder" meson test -C "$folder" --no-rebuild --print-errorlogs --timeout-multiplier 4 || status=$?
     [ ! -f "$folder/meson-logs/testlog.json" ] || cp "$folder/meson-logs/testlog.json" "$results/$folder.json"
     [ $status = 0 ] || [ -s "$results/$folder.json" ]
 }
