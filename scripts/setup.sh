@@ -89,6 +89,7 @@ fill_venv() {
         hash_of tests/requirements.txt >.venv/stamp
 }
 
+# Of files, or of what is piped in.
 hash_of() { cat "$@" | sha256sum; }
 
 need_venv() {
