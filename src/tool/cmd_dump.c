@@ -8,10 +8,12 @@
 #include "tool/shared_options.h"
 #include "tool/text.h"
 #include "util/table.h"
+#include "util/utf8.h"
 
 #define PATIENCE          (SCRY_NSEC_PER_SEC / 2) /* for a Python that is just starting */
 #define LOCALS_BUDGET     128                     /* characters per variable for each -l */
 #define LOCALS_LEVELS_MAX 100
+#define COMMAND_IN_NOTE   80 /* bytes of a command line */
 #define TREE_DEPTH_MAX    200
 
 struct dump_values {
@@ -214,9 +216,11 @@ static void note(const struct dump *d, const struct tree_node *node, const struc
     fflush(stdout);
     fprintf(stderr, "%s: note: skipped process %d", d->call->tool, node->pid);
     if (node->command) {
-        fputs(" (", stderr);
-        text_print(stderr, node->command);
-        fputc(')', stderr);
+        SCOPED_BUF command;
+        buf_init(&command);
+        text_add_printable(&command, node->command);
+        size_t kept = utf8_prefix(command.data, command.len, COMMAND_IN_NOTE);
+        fprintf(stderr, " (%.*s%s)", (int)kept, command.data, kept < command.len ? "..." : "");
     }
     fputs(": ", stderr);
     text_print(stderr, err->code == -SCRY_E_NOT_PYTHON ? "not Python" : error_text(err));

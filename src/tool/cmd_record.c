@@ -309,8 +309,9 @@ static int run(const struct invocation *call, const void *values, struct error *
 
 #define FLAG(option_letter, option_name, member, option_group, sentence)                           \
     {                                                                                              \
-        .letter = option_letter, .name = option_name, .kind = OPT_FLAG,                            \
-        .offset = offsetof(struct record_values, member), .group = option_group, .help = sentence  \
+        .letter = (option_letter), .name = (option_name), .kind = OPT_FLAG,                        \
+        .offset = offsetof(struct record_values, member), .group = (option_group),                 \
+        .help = (sentence)                                                                         \
     }
 
 static const struct option options[] = {

@@ -92,7 +92,7 @@ static int store(struct parser *p, const struct option *option, const char *writ
         return 0;
     case OPT_STRING:
     case OPT_FILE:
-        if (!*value) {
+        if (!value || !*value) {
             error_set(p->err, -SCRY_E_USAGE, "%s was given an empty %s", written, option->argument);
             error_hint(p->err, "see --help");
             return -SCRY_E_USAGE;

@@ -24,15 +24,15 @@ enum option_kind {
 };
 
 struct option {
-    char letter;          /* 0 = none */
     const char *name;     /* without the dashes; never NULL but in the last row */
     const char *argument; /* what help calls the value; NULL for OPT_FLAG, OPT_COUNT and the like */
-    enum option_kind kind;
-    size_t offset;              /* of the value in the command's struct */
-    const char *group;          /* heading in help */
-    const char *help;           /* a sentence without a full stop */
+    size_t offset;        /* of the value in the command's struct */
+    const char *group;    /* heading in help */
+    const char *help;     /* a sentence without a full stop */
     const char *const *choices; /* OPT_CHOICE; ends with NULL */
-    bool hidden;                /* parsed, but not in help, man page and completions */
+    enum option_kind kind;
+    char letter; /* 0 = none */
+    bool hidden; /* parsed, but not in help, man page and completions */
 };
 
 #define OPTION_HELP                                                                                \

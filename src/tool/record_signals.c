@@ -85,10 +85,11 @@ void signals_set_sampler(struct sampler *sampler)
 void signals_set_cleanup(const char *temp, pid_t child)
 {
     atomic_store(&launched_child, (int)child);
-    if (temp && strlen(temp) < sizeof(half_written))
-        strcpy(half_written, temp);
-    else
-        half_written[0] = '\0';
+    size_t len = temp ? strlen(temp) : 0;
+    if (len >= sizeof(half_written))
+        len = 0;
+    memcpy(half_written, temp ? temp : "", len);
+    half_written[len] = '\0';
 }
 
 int signals_caught(void)

@@ -15,7 +15,7 @@
 #define OPTION_SUBPROCESSES(type, member, sentence)                                                \
     {                                                                                              \
         .letter = 's', .name = "subprocesses", .kind = OPT_FLAG, .offset = offsetof(type, member), \
-        .group = "Target", .help = sentence                                                        \
+        .group = "Target", .help = (sentence)                                                      \
     }
 #define OPTION_BLOCKING(type, member)                                                              \
     {                                                                                              \

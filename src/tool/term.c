@@ -5,22 +5,24 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-static bool is_set(const char *name)
+/* The value of a variable; "" when it is not set. */
+static const char *environment(const char *name)
 {
     const char *value = getenv(name);
-    return value && *value;
+    return value ? value : "";
 }
 
 bool term_has_colours(FILE *stream)
 {
-    if (is_set("NO_COLOR"))
+    const char *force = environment("CLICOLOR_FORCE");
+    const char *kind = environment("TERM");
+    if (*environment("NO_COLOR"))
         return false;
-    if (is_set("CLICOLOR_FORCE") && strcmp(getenv("CLICOLOR_FORCE"), "0") != 0)
+    if (*force && strcmp(force, "0") != 0)
         return true;
-    if (is_set("CLICOLOR") && strcmp(getenv("CLICOLOR"), "0") == 0)
+    if (strcmp(environment("CLICOLOR"), "0") == 0)
         return false;
-    const char *kind = getenv("TERM");
-    return isatty(fileno(stream)) && kind && *kind && strcmp(kind, "dumb") != 0;
+    return isatty(fileno(stream)) && *kind && strcmp(kind, "dumb") != 0;
 }
 
 int term_width(FILE *stream, int otherwise)
