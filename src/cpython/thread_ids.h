@@ -1,7 +1,7 @@
 /* Which kernel thread runs a Python thread. CPython 3.11+ says so itself; before that only the
  * pthread id is kept, and the C library keeps the kernel's id somewhere inside the structure that
- * id points to. Where exactly depends on the library, so it is learned: the one place that holds a
- * live thread id in every thread. */
+ * id points to. Where exactly depends on the library, so it is learned: the place that holds a
+ * live thread id, another one in each, in the most threads. (After a fork in 2.7 some are dead.) */
 #ifndef SCRY_CPYTHON_THREAD_IDS_H
 #define SCRY_CPYTHON_THREAD_IDS_H
 

@@ -41,11 +41,10 @@ static struct known_thread *known_new(struct target *t, const struct py_thread *
         free(k);
         return NULL;
     }
-    k->ns_tid = k->tid = met->ns_tid;
-    if (t->process->other_pid_ns) {
-        const struct task *task = tasks_by_ns_tid(&p->tasks, met->ns_tid);
-        k->tid = task ? task->tid : 0;
-    }
+    k->ns_tid = met->ns_tid;
+    /* A state may outlive its thread: 2.7 keeps those of all threads over a fork. */
+    const struct task *task = met->ns_tid ? tasks_by_ns_tid(&p->tasks, met->ns_tid) : NULL;
+    k->tid = task ? task->tid : 0;
     if (k->tid > 0)
         k->watched = task_watch_open(&k->watch, t->process, k->tid) == 0;
     return k;
@@ -74,15 +73,14 @@ static struct known_thread *take_known(struct target *t, struct known_thread **o
     return known_new(t, met);
 }
 
-/* The kernel's own ids of the threads, where CPython does not keep them; the kernel's list of
- * threads only where it is needed for that, or to translate ids from another pid namespace. */
+/* The kernel's own ids of the threads, where CPython does not keep them, and the kernel's list,
+ * which says whether they live and translates ids from another pid namespace. */
 static void fill_thread_ids(struct target *t)
 {
     struct target_private *p = t->private;
     bool from_pthread = t->python->layout.ts_native_thread_id == LAYOUT_NONE;
     bool learn = from_pthread && p->tid_offset == THREAD_ID_UNKNOWN;
-    if (learn || t->process->other_pid_ns)
-        tasks_read(t->process, &p->tasks);
+    tasks_read(t->process, &p->tasks);
     if (learn)
         p->tid_offset = thread_ids_learn(t->mem, &p->met, &p->tasks);
     if (from_pthread)
@@ -160,16 +158,29 @@ static void take_name(uint64_t thread_id, const char *name, void *context)
     }
 }
 
-static void read_os_name(struct target *target, struct known_thread *k)
+/* The name of a kernel thread, "" if it cannot be had. */
+static void read_comm(const struct process *process, const char *file, char to[32])
 {
-    char file[64];
     SCOPED_BUF text;
     buf_init(&text);
+    to[0] = '\0';
+    if (process_read_proc(process, file, 32, &text) < 0 || !text.len)
+        return;
+    text.data[strcspn(text.data, "\n")] = '\0';
+    snprintf(to, 32, "%s", text.data);
+}
+
+/* A thread starts with the name of the process; only another one was given to it. */
+static void read_os_name(struct target *t, struct known_thread *k)
+{
+    char file[64], own[32], process[32];
+    if (k->tid <= 0 || k->tid == t->process->pid)
+        return;
     snprintf(file, sizeof(file), "task/%d/comm", k->tid);
-    if (k->tid > 0 && process_read_proc(target->process, file, 64, &text) >= 0 && text.len) {
-        text.data[strcspn(text.data, "\n")] = '\0';
-        set_name(k, text.data);
-    }
+    read_comm(t->process, file, own);
+    read_comm(t->process, "comm", process);
+    if (strcmp(own, process) != 0)
+        set_name(k, own);
 }
 
 /* A thread that has no name in `threading` may never get one, so it is asked for only now and then.
@@ -180,7 +191,7 @@ void known_threads_name(struct target *t, scry_nsec now)
     bool missing = false, fresh = false;
     for (size_t i = 0; i < p->known_count; i++) {
         missing |= !p->known[i]->named;
-        fresh |= !p->known[i]->named && !p->known[i]->name[0];
+        fresh |= !p->known[i]->asked;
     }
     if (!missing || (!fresh && now - p->names_read_at < NAMES_EVERY))
         return;
@@ -192,7 +203,9 @@ void known_threads_name(struct target *t, scry_nsec now)
             py_thread_names(&t->python->view, interp, take_name, p);
         last = interp;
     }
-    for (size_t i = 0; i < p->known_count; i++)
+    for (size_t i = 0; i < p->known_count; i++) {
         if (!p->known[i]->named && !p->known[i]->name[0])
             read_os_name(t, p->known[i]);
+        p->known[i]->asked = true;
+    }
 }

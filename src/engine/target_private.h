@@ -25,7 +25,8 @@ struct known_thread {
 
     bool wanted; /* in this look */
 
-    bool named;
+    bool named; /* by `threading` */
+    bool asked; /* for its names */
     char name[256];
     uint32_t name_version;
     struct thread_memo memo;
