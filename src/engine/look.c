@@ -410,6 +410,8 @@ int target_look(struct target *t, const struct look *look, const struct snapshot
     scry_nsec now = clock_now();
     struct plan plan;
     p->snapshot.count = 0;
+    stop_settle(); /* whoever stopped too late to be read must not stand still until it is wanted
+                      again */
     sweep_codes(t);
     earn_stop_credit(p, now);
     int r = meet(t, now);

@@ -9,12 +9,14 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "access/stop.h"
 #include "engine/tree.h"
 #include "util/table.h"
 
 #define REPORT_EVERY (100 * 1000 * 1000ULL)
 #define FLUSH_EVERY  SCRY_NSEC_PER_SEC
 #define LONGEST_NAP  (50 * 1000 * 1000ULL)
+#define OWED_NAP     (1000 * 1000ULL) /* while a thread that was told to stop has yet to be let go */
 
 struct sampler {
     struct sampler_options options;
@@ -270,6 +272,18 @@ static scry_nsec moment_in(struct sampler *s, uint64_t slot)
     return (scry_nsec)(((double)slot + into) * (double)SCRY_NSEC_PER_SEC / s->options.rate);
 }
 
+static uint64_t slot_at(const struct sampler *s, scry_nsec time)
+{
+    return (uint64_t)((double)time * s->options.rate / (double)SCRY_NSEC_PER_SEC);
+}
+
+/* Slots that went by without a look: `first` and those after it, up to but not with `end`. */
+static void count_missed(struct sampler *s, uint64_t first, uint64_t end)
+{
+    if (end > first)
+        s->stats.missed += end - first;
+}
+
 int sampler_run(struct sampler *s, bool (*tick)(const struct sampler_stats *, void *),
                 void *context, enum sampler_end *ret_end, struct error *err)
 {
@@ -285,11 +299,13 @@ int sampler_run(struct sampler *s, bool (*tick)(const struct sampler_stats *, vo
             return 0;
         }
         if (time_is_up(s, time)) {
+            count_missed(s, slot, slot_at(s, s->options.duration));
             *ret_end = SAMPLER_DURATION;
             return 0;
         }
         if (time < next) {
-            scry_nsec until = next - time > LONGEST_NAP ? time + LONGEST_NAP : next;
+            scry_nsec longest = stop_settle() > 0 ? OWED_NAP : LONGEST_NAP;
+            scry_nsec until = next - time > longest ? time + longest : next;
             if (s->options.duration && until > s->options.duration)
                 until = s->options.duration;
             nap(s->start + until);
@@ -309,9 +325,8 @@ int sampler_run(struct sampler *s, bool (*tick)(const struct sampler_stats *, vo
             return 0;
         }
         time = read_clock(CLOCK_MONOTONIC) - s->start;
-        uint64_t current = (uint64_t)((double)time * s->options.rate / (double)SCRY_NSEC_PER_SEC);
-        if (current > slot + 1)
-            s->stats.missed += current - slot - 1;
+        uint64_t current = slot_at(s, time);
+        count_missed(s, slot + 1, current);
         slot = current > slot ? current : slot + 1;
         next = moment_in(s, slot);
     }
