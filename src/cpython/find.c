@@ -389,6 +389,8 @@ static enum proof try_layout(struct python *py, const struct offer *o, struct py
         if (exact.major != version.major || exact.minor != version.minor)
             return PROOF_NO;
         py->version = exact;
+        /* 3.7.4 moved the holder of the GIL, which no proof depends on. */
+        use_layout(py, layout_for(exact, false, debug) ?: l, o);
     }
     return proof;
 }
