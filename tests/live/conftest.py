@@ -26,7 +26,9 @@ def host_python(request):
     return request.param
 
 
-@pytest.fixture(params=[p for p in pythons.found() if p.root] or [None], ids=lambda p: p.id if p else "none")
+@pytest.fixture(
+    params=[p for p in pythons.found() if p.root] or [None], ids=lambda p: p.id if p else "none"
+)
 def tree_python(request):
     """Every interpreter in a Debian tree."""
     if request.param is None:

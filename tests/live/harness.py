@@ -18,6 +18,7 @@ ROOT = HERE.parent.parent
 TARGETS = HERE / "targets"
 PATIENCE = 60.0  # seconds until a test that hangs is called broken
 
+
 def scry_binary():
     return os.environ.get("SCRY") or str(ROOT / "build" / "scry")
 
@@ -53,7 +54,9 @@ class Target:
                 raise Broken(f"no report from {self.process.args} within {PATIENCE:.0f} s")
             chunk = os.read(self._out, 1 << 20)
             if not chunk:
-                raise Broken(f"{self.process.args} ended with {self.process.wait()} before its report")
+                raise Broken(
+                    f"{self.process.args} ended with {self.process.wait()} before its report"
+                )
             self._rest += chunk
         line, self._rest = self._rest.split(b"\n", 1)
         return line
@@ -97,7 +100,12 @@ def start(argv, report=True, **options):
     out_read, out_write = os.pipe()
     hold_read, hold_write = os.pipe()
     env = dict(options.pop("env", None) or os.environ)
-    env.update(SCRY_TEST_OUT=str(out_write), SCRY_TEST_HOLD=str(hold_read), PYTHONDONTWRITEBYTECODE="1", PYTHONWARNINGS="ignore")
+    env.update(
+        SCRY_TEST_OUT=str(out_write),
+        SCRY_TEST_HOLD=str(hold_read),
+        PYTHONDONTWRITEBYTECODE="1",
+        PYTHONWARNINGS="ignore",
+    )
     env.setdefault("PYTHONIOENCODING", "utf-8")
     try:
         process = subprocess.Popen(argv, pass_fds=(out_write, hold_read), env=env, **options)
@@ -131,7 +139,12 @@ def scry(*args, check=True, binary=None, **options):
     argv = [binary or scry_binary(), *map(str, args)]
     options.setdefault("stdin", subprocess.DEVNULL)
     done = subprocess.run(
-        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE, text=True, errors="surrogateescape", **options
+        argv,
+        capture_output=True,
+        timeout=PATIENCE,
+        text=True,
+        errors="surrogateescape",
+        **options,
     )
     if check and done.returncode != 0:
         raise AssertionError(f"{argv} exited with {done.returncode}\n{done.stdout}\n{done.stderr}")
@@ -142,7 +155,11 @@ def start_scry(*args, **options):
     """Start scry and return at once."""
     options.setdefault("stdin", subprocess.DEVNULL)
     return subprocess.Popen(
-        [scry_binary(), *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+        [scry_binary(), *map(str, args)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
     )
 
 

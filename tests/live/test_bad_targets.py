@@ -75,7 +75,16 @@ def test_process_of_another_user(command, some_python, as_root):
         place.mkdir(mode=0o777)
         place.chmod(0o777)
         with harness.run_target(some_python, "plain.py") as target:
-            refuse(command, target.pid, place, "permission", binary=binary, user=nobody, group=nobody, extra_groups=[])
+            refuse(
+                command,
+                target.pid,
+                place,
+                "permission",
+                binary=binary,
+                user=nobody,
+                group=nobody,
+                extra_groups=[],
+            )
             assert target.finish() == 0
 
 

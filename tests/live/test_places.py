@@ -9,6 +9,7 @@ import subprocess
 import harness
 import pytest
 
+
 def check(target, pid=None):
     harness.assert_same_stacks(target, harness.dump(pid or target.pid))
 
@@ -24,7 +25,11 @@ def copy_binary(python, folder):
     copy = folder / "python-copy"
     shutil.copy(real, copy)
     library = ask(python, "sysconfig.get_config_var('LIBDIR')")
-    env = dict(os.environ, PYTHONHOME=ask(python, "getattr(sys, 'base_prefix', sys.prefix)"), LD_LIBRARY_PATH=library)
+    env = dict(
+        os.environ,
+        PYTHONHOME=ask(python, "getattr(sys, 'base_prefix', sys.prefix)"),
+        LD_LIBRARY_PATH=library,
+    )
     return copy, env
 
 
@@ -59,7 +64,9 @@ def test_in_another_pid_and_mount_namespace(python, as_root):
         for said in target.report["threads"]:
             seen = harness.dumped_thread(threads, said["ident"])
             status = pathlib.Path(f"/proc/{pid}/task/{seen['os_thread_id']}/status").read_text()
-            inner = next(line for line in status.splitlines() if line.startswith("NSpid:")).split()[-1]
+            inner = next(line for line in status.splitlines() if line.startswith("NSpid:")).split()[
+                -1
+            ]
             assert seen["pid"] == pid
             if python.minor >= (3, 8):
                 assert int(inner) == said["native_id"], said["label"]
@@ -114,7 +121,9 @@ def test_stripped_of_every_symbol_that_can_go(host_python, tmp_path):
 def test_venv(host_python, tmp_path, how):
     if host_python.minor < (3, 3):
         pytest.skip("Python 2 has no venv")
-    subprocess.run([host_python.path, "-m", "venv", "--without-pip", how, tmp_path / "venv"], check=True)
+    subprocess.run(
+        [host_python.path, "-m", "venv", "--without-pip", how, tmp_path / "venv"], check=True
+    )
     with harness.start([tmp_path / "venv/bin/python", harness.TARGETS / "plain.py"]) as target:
         check(target)
 
@@ -122,7 +131,9 @@ def test_venv(host_python, tmp_path, how):
 def test_program_that_embeds_python(host_python, tmp_path):
     if not host_python.include:
         pytest.skip("no headers for this interpreter")
-    libdir, version = ask(host_python, "[sysconfig.get_config_var('LIBDIR'), sysconfig.get_config_var('LDVERSION')]")
+    libdir, version = ask(
+        host_python, "[sysconfig.get_config_var('LIBDIR'), sysconfig.get_config_var('LDVERSION')]"
+    )
     version = version or ask(host_python, "sysconfig.get_config_var('VERSION')")
     if not list(pathlib.Path(libdir).glob(f"**/libpython{version}.so")):
         pytest.skip("no libpython to link with")
@@ -146,7 +157,11 @@ def test_subinterpreter(python):
         threads = harness.dump(target.pid)
         host = target.thread("guest")
         assert guest["ident"] == host["ident"], "one thread, a state in each interpreter"
-        seen = [harness.show(thread["frames"]) for thread in threads if thread["thread_id"] == host["ident"]]
+        seen = [
+            harness.show(thread["frames"])
+            for thread in threads
+            if thread["thread_id"] == host["ident"]
+        ]
         assert harness.show(guest["sub"]) in seen
         assert harness.show(host["frames"]) in seen
         assert len(seen) == 2

@@ -104,7 +104,11 @@ def test_shares_are_those_of_the_target_itself(python, tmp_path, flags):
     share = spent["heavy"] / (spent["heavy"] + spent["light"])
     total = heavy + light
     assert total > 30, stacks
-    assert abs(heavy - total * share) < 6 * math.sqrt(total * share * (1 - share)), (heavy, light, share)
+    assert abs(heavy - total * share) < 6 * math.sqrt(total * share * (1 - share)), (
+        heavy,
+        light,
+        share,
+    )
     assert total > 0.9 * sum(stacks.values()), "most of the time is spent in the two functions"
 
 
@@ -157,7 +161,9 @@ def test_threads_gives_each_thread_a_root(python, tmp_path):
     with computing(python) as target:
         stacks = raw(target, tmp_path, "-d", "0.3", "--idle", "--threads")
         roots = {stack[0] for stack in stacks}
-        expected = {f"thread ({said['native_id']}): {said['name']}" for said in target.report["threads"]}
+        expected = {
+            f"thread ({said['native_id']}): {said['name']}" for said in target.report["threads"]
+        }
         assert roots == expected
 
 
@@ -216,7 +222,12 @@ def check_scry(path):
     check_raw(out)
 
 
-CHECKS = dict(zip(FORMATS, [check_flamegraph, check_raw, check_speedscope, check_chrometrace, check_pprof, check_scry]))
+CHECKS = dict(
+    zip(
+        FORMATS,
+        [check_flamegraph, check_raw, check_speedscope, check_chrometrace, check_pprof, check_scry],
+    )
+)
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -361,14 +372,18 @@ def test_the_exit_status_of_a_launched_program_passes_through(python, tmp_path, 
     how, number = end[0], int(end[1])
     with launch(python, out, how, number) as target:
         until_sampling(target)
-        assert target.finish() == (number if how == "exit" else 128 + number), target.process.stderr.read()
+        assert target.finish() == (number if how == "exit" else 128 + number), (
+            target.process.stderr.read()
+        )
     assert sum(raw_stacks(out).values()) > 0
 
 
 def test_the_end_of_the_duration_ends_a_launched_program(python, tmp_path):
     out = tmp_path / "out.txt"
     with launch(python, out, "exit", 9, flags=("-d", "0.3"), report=False) as target:
-        (pid,) = harness.until(lambda: harness.children_of(target.process.pid), "the program is started")
+        (pid,) = harness.until(
+            lambda: harness.children_of(target.process.pid), "the program is started"
+        )
         assert target.process.wait(timeout=harness.PATIENCE) == 0
         assert harness.is_gone(pid)
     assert sum(raw_stacks(out).values()) > 0
@@ -405,7 +420,14 @@ def test_a_bad_output_path_is_found_before_anything_starts(some_python, tmp_path
     (tmp_path / "folder").mkdir()
     witness = tmp_path / "started"
     done = harness.scry(
-        "record", "-o", tmp_path / place, "--", some_python.path, "-c", f"open({str(witness)!r}, 'w')", check=False
+        "record",
+        "-o",
+        tmp_path / place,
+        "--",
+        some_python.path,
+        "-c",
+        f"open({str(witness)!r}, 'w')",
+        check=False,
     )
     assert done.returncode == 1
     assert str(tmp_path / place) in done.stderr.splitlines()[0]

@@ -24,7 +24,9 @@ WAITS = {
     "select_epoll": ((EPOLL_WAIT, EPOLL_PWAIT), ("epoll_wait", "epoll_pwait"), ""),
 }
 
-on_x86_64 = pytest.mark.skipif(platform.machine() != "x86_64", reason="system call numbers of x86-64")
+on_x86_64 = pytest.mark.skipif(
+    platform.machine() != "x86_64", reason="system call numbers of x86-64"
+)
 
 
 def settle(target):
@@ -42,8 +44,15 @@ def test_waiting_threads_are_idle_and_say_why(python):
             seen = harness.dumped_thread(threads, target.thread(label)["ident"])
             reason = seen["wait"] or ""
             expected = target.report[contained] if contained else ""
-            if seen["active"] or seen["owns_gil"] or not reason.startswith(beginnings) or expected not in reason:
-                wrong.append(f"{label}: active={seen['active']} gil={seen['owns_gil']} wait={reason!r} {expected}")
+            if (
+                seen["active"]
+                or seen["owns_gil"]
+                or not reason.startswith(beginnings)
+                or expected not in reason
+            ):
+                wrong.append(
+                    f"{label}: active={seen['active']} gil={seen['owns_gil']} wait={reason!r} {expected}"
+                )
         assert not wrong, "\n".join(wrong)
 
 
@@ -53,7 +62,9 @@ def test_sleep_waits_in_the_call_its_version_uses(python):
         settle(target)
         seen = harness.dumped_thread(harness.dump(target.pid), target.thread("sleep")["ident"])
         wait = seen["wait"].split()[0]
-        assert wait == "clock_nanosleep" if python.minor >= (3, 11) else wait in ("select", "pselect6")
+        assert (
+            wait == "clock_nanosleep" if python.minor >= (3, 11) else wait in ("select", "pselect6")
+        )
 
 
 @on_x86_64
@@ -61,7 +72,11 @@ def test_the_text_says_what_an_idle_thread_waits_for(some_python):
     with harness.run_target(some_python, "states.py") as target:
         settle(target)
         text = harness.scry("dump", "-p", target.pid).stdout
-        header = next(line for line in text.splitlines() if line.endswith('"recv_tcp"') or '"recv_tcp"' in line)
+        header = next(
+            line
+            for line in text.splitlines()
+            if line.endswith('"recv_tcp"') or '"recv_tcp"' in line
+        )
         assert "idle" in header
         assert target.report["peer"] in text
 

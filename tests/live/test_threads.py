@@ -47,7 +47,10 @@ def test_the_oldest_thread_is_printed_first_and_the_newest_comes_first_in_json(p
         assert order == [second["ident"], main["ident"]]
         text = harness.scry("dump", "-p", target.pid).stdout
         printed = [line for line in text.splitlines() if line.startswith("Thread ")]
-        assert [line.split()[1] for line in printed] == [str(main["native_id"]), str(second["native_id"])]
+        assert [line.split()[1] for line in printed] == [
+            str(main["native_id"]),
+            str(second["native_id"]),
+        ]
         assert ': "MainThread"' in printed[0]
 
 
@@ -59,5 +62,7 @@ def test_the_text_names_process_version_and_frames(python):
         assert text[1].startswith("Python v" + ".".join(map(str, target.report["version"])))
         for said in target.report["threads"]:
             expected = ["    " + line for line in harness.show(said["frames"])]
-            start = next(i for i, line in enumerate(text) if line.startswith(f"Thread {said['native_id']} ("))
+            start = next(
+                i for i, line in enumerate(text) if line.startswith(f"Thread {said['native_id']} (")
+            )
             assert text[start + 1 : start + 1 + len(expected)] == expected
