@@ -230,6 +230,7 @@ static int walk_interpreter_frames(struct python *py, const struct py_thread *t,
     int error = start_walk(py, t, &m->window, &at);
     if (error < 0)
         return error;
+    bool ended_in_shim = false;
     for (int steps = 0; at; steps++) {
         struct raw r;
         if (steps > MAX_FRAMES)
@@ -252,9 +253,10 @@ static int walk_interpreter_frames(struct python *py, const struct py_thread *t,
             f->tlbc_index = (int32_t)raw_u32(r, l->if_tlbc_index);
             f->is_entry = raw_u8(r, l->if_is_entry);
         }
+        ended_in_shim = raw_u8(r, l->if_owner) >= OWNER_SHIM;
         at = raw_u64(r, l->if_previous);
     }
-    return 0;
+    return ended_in_shim || !walk_ends_in_shim(l) || !m->found.count ? 0 : -SCRY_E_TORN;
 }
 
 /* ---- what they run ---- */
@@ -396,6 +398,17 @@ int walk_resolve(struct python *py, const struct found_frames *found, bool check
     return 0;
 }
 
+/* A thread state made for a thread that has not started yet bears the id of its creator: what was taken for the
+ * kernel's thread may be another one. */
+static int check_thread(struct python *py, const struct py_thread *t)
+{
+    uint64_t id;
+    int r = mem_read_u64(py->view.mem, t->tstate + (scry_addr)py->layout.ts_thread_id, &id);
+    if (r < 0)
+        return r;
+    return id == t->thread_id ? 0 : -SCRY_E_CORRUPT;
+}
+
 int python_walk(struct python *py, struct py_thread *t)
 {
     struct walk_memory *m = py->walk;
@@ -406,7 +419,10 @@ int python_walk(struct python *py, struct py_thread *t)
     }
     m->found.count = 0;
     m->place_count = 0;
-    int r = python_refresh_gil(py, t);
+    int r = check_thread(py, t);
+    if (r < 0)
+        return r;
+    r = python_refresh_gil(py, t);
     if (r == 0)
         r = py->layout.if_size == LAYOUT_NONE ? walk_objects(py, t, m)
                                               : walk_interpreter_frames(py, t, m);

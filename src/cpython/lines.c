@@ -3,6 +3,8 @@
  * sum overflows. */
 #include "cpython/lines.h"
 
+#define NO_LINE_310 (-128)
+
 struct cursor {
     const unsigned char *at;
     const unsigned char *end;
@@ -31,12 +33,11 @@ static int32_t find_linetable(const unsigned char *table, size_t len, int64_t li
     int64_t end = 0;
     for (size_t i = 0; i + 1 < len; i += 2) {
         int8_t delta = (int8_t)table[i + 1];
-        bool no_line = delta == -128;
-        if (!no_line)
+        if (delta != NO_LINE_310)
             line += delta;
         end += table[i];
         if (offset < end)
-            return no_line ? 0 : sane_line(line);
+            return sane_line(line);
     }
     return 0;
 }
@@ -64,7 +65,6 @@ enum location_kind {
     KIND_ONE_LINE_2 = 12,
     KIND_NO_COLUMNS = 13,
     KIND_LONG = 14,
-    KIND_NONE = 15,
 };
 
 static int64_t location_line_delta(struct cursor *c, int kind)
@@ -86,7 +86,7 @@ static int32_t find_location(const unsigned char *table, size_t len, int64_t lin
         line += location_line_delta(&c, kind);
         end += 2 * ((first & 7) + 1);
         if (offset < end)
-            return kind == KIND_NONE ? 0 : sane_line(line);
+            return sane_line(line);
         /* What is left of the entry has bit 7 clear in each byte; only a first byte has it set. */
         while (c.at < c.end && !(*c.at & 0x80))
             c.at++;

@@ -7,13 +7,15 @@
 #include "cpython/walk.h"
 #include "util/table.h"
 
-#define MAX_RANGES  8192
-#define MERGE_GAP   512 /* ranges closer than this are read as one: bytes are cheaper than ranges */
-#define CHUNK_SLACK 1024 /* read so far beyond the live end of the data stack: it may have grown   \
-                          */
-#define CFRAME_SIZE 24
-#define CHURN_LOOKS 256 /* check code objects one by one for so long after one was freed */
-#define SPAN_MAX    4096
+#define MAX_RANGES 8192
+#define MERGE_GAP  512 /* ranges closer than this are read as one: bytes are cheaper than ranges */
+#define CHUNK_SLACK                                                                                \
+    1024 /* read so far beyond the live end of the data stack: it may have grown                   \
+          */
+#define MAX_FRAME_SPAN 65536
+#define CFRAME_SIZE    24
+#define CHURN_LOOKS    256 /* check code objects one by one for so long after one was freed */
+#define SPAN_MAX       4096
 
 enum copies {
     TWICE,
@@ -297,10 +299,12 @@ static bool same_u64(const struct both *b, int32_t offset)
 }
 
 /* The current frame, the same in both copies (P1). */
-static enum peek_result current_frame(struct peek *p, const struct layout *l, scry_addr *ret_frame)
+static enum peek_result current_frame(struct peek *p, const struct layout *l, uint64_t thread_id,
+                                      scry_addr *ret_frame)
 {
     struct both ts, cf;
-    if (!get_both(p, p->tstate, p->tstate_len, &ts))
+    if (!get_both(p, p->tstate, p->tstate_len, &ts) ||
+        raw_u64(ts.second, l->ts_thread_id) != thread_id)
         return PEEK_MISSED;
     int32_t at = l->ts_frame;
     if (l->ts_current_frame != LAYOUT_NONE)
@@ -370,23 +374,43 @@ static enum peek_result take_frame_object(struct peek *p, const struct layout *l
     return frame->code ? PEEK_PROVED : PEEK_MOVED;
 }
 
-static enum peek_result walk_copies(struct peek *p, struct python *py)
+/* A caller stands still while its callee runs, all of it: its variables too, which tell one round
+ * of a loop from the next. They lie between its own frame and the callee's where both are on the
+ * data stack. */
+static bool caller_unchanged(const struct peek *p, scry_addr caller, scry_addr callee)
+{
+    if (!callee || callee <= caller || callee - caller > MAX_FRAME_SPAN)
+        return true;
+    size_t len = (size_t)(callee - caller);
+    const unsigned char *first = copy_of(p, caller, len, false);
+    return !first || memcmp(first, copy_of(p, caller, len, true), len) == 0;
+}
+
+static enum peek_result walk_copies(struct peek *p, struct python *py, uint64_t thread_id)
 {
     const struct layout *l = &py->layout;
     bool objects = l->if_size == LAYOUT_NONE;
     size_t size = frame_size(l);
     scry_addr at;
+    bool shim = false;
+    scry_addr callee = 0;
     p->found.count = 0;
-    enum peek_result r = current_frame(p, l, &at);
+    enum peek_result r = current_frame(p, l, thread_id, &at);
     for (int steps = 0; r == PEEK_PROVED && at; steps++) {
         struct both b;
         if (steps > MAX_FRAMES || at & 7)
             return PEEK_MOVED;
         if (!get_both(p, at, size, &b))
             return PEEK_MISSED;
+        if (!objects && !caller_unchanged(p, at, callee))
+            return PEEK_MOVED;
+        callee = at;
         r = objects ? take_frame_object(p, l, &b, at, &at)
                     : take_interpreter_frame(p, l, &b, at, &at);
+        shim = !objects && raw_u8(b.first, l->if_owner) >= OWNER_SHIM;
     }
+    if (r == PEEK_PROVED && !shim && p->found.count && walk_ends_in_shim(l))
+        return PEEK_MOVED;
     return r;
 }
 
@@ -475,7 +499,7 @@ static void read_gil(struct peek *p, struct python *py, struct py_thread *t)
 
 enum peek_result peek_judge(struct peek *p, struct python *py, struct py_thread *t)
 {
-    enum peek_result r = walk_copies(p, py);
+    enum peek_result r = walk_copies(p, py, t->thread_id);
     if (r == PEEK_PROVED)
         r = check_code_objects(p, py, t);
     if (r != PEEK_PROVED)
@@ -499,6 +523,7 @@ int peek_relearn(struct peek *p, struct python *py, const struct py_thread *t)
 {
     p->scratch.tstate = t->tstate;
     p->scratch.interp = t->interp;
+    p->scratch.thread_id = t->thread_id;
     int r = python_walk(py, &p->scratch);
     if (r == 0)
         peek_learn(p, py, &p->scratch);

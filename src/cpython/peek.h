@@ -1,15 +1,17 @@
 /* Reading the stack of a thread that runs, without stopping it, and proving that it existed.
  *
  * One vectored read copies everything the stack is expected to consist of, twice: the thread state,
- * the live part of its data stack (3.11+) or its frame objects (up to 3.10), and the code objects'
- * fingerprints. The reading is accepted only if
+ * the live part of its data stack (3.11+) or its frame objects (up to 3.10), and in between what
+ * identifies the code objects. The reading is accepted only if
  *
  *   P1  the current frame is the same in both copies;
  *   P2  every frame on the chain has the same code, caller and owner in both, and every frame but
- * the top one stands at the same instruction; P3  the chain ends where a chain ends, within bounds,
- * and no link leaves what was copied; P4  every code object is one that is known, with its
- * fingerprint unchanged (or, from 3.14 on, with no code object freed since it was checked), and
- * every instruction lies inside its code.
+ *       the top one stands at the same instruction with the same variables;
+ *   P3  the chain ends where a chain ends (from 3.12 on: in a shim), within bounds, and no link
+ *       leaves what was copied;
+ *   P4  every code object is one that is known and still the same (code_places() in code.h; from
+ *       3.14 on it is enough that no code object has died), and every instruction lies inside its
+ *       code.
  *
  * What to read is predicted from the last look. A wrong guess costs a second read; a stack that
  * changed under the reading is reported as such, for the caller to stop the thread or to mark the

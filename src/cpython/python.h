@@ -71,7 +71,8 @@ struct threads_mark {
 };
 void python_threads_mark(struct python *py, struct threads_mark *ret_mark);
 bool python_threads_same(struct python *py, const struct threads_mark *mark);
-/* Read one thread's frames (and refresh owns_gil). The thread should stand still; if it does not,
+/* Read one thread's frames (and refresh owns_gil). CORRUPT when the thread state belongs to another
+ * thread now: list the threads anew. The thread should stand still; if it does not,
  * what comes back is bounded and harmless, but may be torn. */
 int python_walk(struct python *py, struct py_thread *thread);
 void py_threads_done(struct py_threads *list);

@@ -27,6 +27,13 @@ struct found_frames {
     size_t count, cap;
 };
 
+/* From 3.12 on every chain of frames ends in a shim. One that does not was caught at the moment
+ * when a frame is being linked in or out: a generator that is about to run has no caller yet. */
+static inline bool walk_ends_in_shim(const struct layout *l)
+{
+    return l->if_size != LAYOUT_NONE && l->if_is_entry == LAYOUT_NONE;
+}
+
 /* NULL when there are too many, or no memory. */
 struct found_frame *found_add(struct found_frames *f);
 void found_done(struct found_frames *f);

@@ -41,6 +41,7 @@ static struct known_thread *known_new(struct target *t, const struct py_thread *
         free(k);
         return NULL;
     }
+    k->moved_share = LOOK_MOVED_AT_FIRST;
     k->ns_tid = met->ns_tid;
     /* A state may outlive its thread: 2.7 keeps those of all threads over a fork. */
     const struct task *task = met->ns_tid ? tasks_by_ns_tid(&p->tasks, met->ns_tid) : NULL;
@@ -87,6 +88,17 @@ static void fill_thread_ids(struct target *t)
         thread_ids_fill(t->mem, p->tid_offset, &p->met);
 }
 
+/* Its state has been made, newest first, but still bears the id of the thread that made it. (A thread may have
+ * states in several interpreters, but only one in each.) */
+static bool not_started(const struct py_threads *met, size_t i)
+{
+    for (size_t k = i + 1; k < met->count; k++)
+        if (met->items[k].thread_id == met->items[i].thread_id &&
+            met->items[k].interp == met->items[i].interp)
+            return true;
+    return false;
+}
+
 static int take_over(struct target *t)
 {
     struct target_private *p = t->private;
@@ -100,6 +112,10 @@ static int take_over(struct target *t)
     p->known_count = 0;
     for (size_t i = 0; i < p->met.count && r == 0; i++) {
         const struct py_thread *met = &p->met.items[i];
+        if (not_started(&p->met, i)) {
+            p->unstarted = true;
+            continue;
+        }
         struct known_thread *k = take_known(t, old, old_count, &hint, met);
         if (!k) {
             r = -SCRY_E_NO_MEMORY;
@@ -131,8 +147,9 @@ int known_threads_meet(struct target *t, scry_nsec now)
     if (r < 0)
         return r;
     fill_thread_ids(t);
+    p->unstarted = false;
     r = take_over(t);
-    p->must_meet = r < 0;
+    p->must_meet = r < 0 || p->unstarted;
     p->met_at = now;
     return r;
 }

@@ -1,14 +1,17 @@
-/* One look at a process. Every stack that is reported existed, and the choice of how to read a
- * thread does not depend on what it happens to do at that moment, or the shares would be wrong:
+/* One look at a process. Every stack that is reported existed, and how a thread is read does not
+ * depend on what it happens to do at that moment, or the shares would be wrong:
  *
- *   L1  A thread that was asleep and has not been on a CPU since its stack was read still has that
- * stack: nothing is read. L2  Any other thread is peeked at (cpython/peek.h): one vectored read for
- * all of them, no stop. What peek proves is taken. L3  Where peek finds the stack changing under
- * the reading, the thread is stopped, alone, and read. L4  Fast code is caught changing more often
- * than slow code, and what is read after the stop is a later moment: taking peeks when they succeed
- * would make fast code look like its slow callers. So a thread whose peeks fail more than
- * MOVED_LIMIT of the time is stopped for each look, without regard to what a peek would say; now
- * and then one is made only to see whether that is still so.
+ *   L1  A thread that was asleep and has not been on a CPU since its stack was read still has
+ *       that stack: nothing is read.
+ *   L2  Any other thread is peeked at (cpython/peek.h): one vectored read for all of them, no
+ *       stop. What peek proves is taken.
+ *   L3  Where peek finds the stack changing under the reading, the thread is stopped, alone, and
+ *       read.
+ *   L4  Fast code is caught changing more often than slow code, and what is read after the stop is
+ *       a later moment: taking peeks whenever they succeed would make fast code look like its slow
+ *       callers. So a thread whose peeks fail more than MOVED_LIMIT of the time is stopped for each
+ *       look, whatever a peek would say; now and then one is made only to see whether that is still
+ *       so. A thread that is met for the first time counts as one of these.
  *
  * With BLOCKING_NEVER nothing is stopped and what could not be proved is marked torn. One thread's
  * trouble costs its own sample only. */
@@ -20,12 +23,14 @@
 
 #define STOP_LIMIT (50 * 1000 * 1000ULL)
 #define MEET_EVERY (1000 * 1000ULL) /* new threads are noticed within this */
-#define ACTIVITY_EVERY                                                                             \
-    (1000 * 1000ULL) /* a thread that holds the GIL is taken to run for so long */
-#define MOVED_LIMIT     0.03
+/* A thread that holds the GIL is taken to run for so long. */
+#define ACTIVITY_EVERY  (1000 * 1000ULL)
+#define MOVED_LIMIT     0.06
 #define MOVED_MEMORY    (1.0 / 64) /* weight of one peek in moved_share */
 #define PROBE_EVERY     16
 #define PEEK_TRIES      3
+#define STOP_TRIES      4
+#define FIRST_PEEKS     64 /* made at every look, to learn quickly */
 #define STOP_SHARE      10 /* threads are stopped for at most 1/10 of the time */
 #define STOP_CREDIT_MAX (200 * 1000 * 1000ULL)
 #define SWEEP_AT        64
@@ -101,25 +106,47 @@ static int walk_and_visit(struct target *t, const struct look *look, struct know
     return r;
 }
 
-static int read_stopped(struct target *t, const struct look *look, struct known_thread *k)
+/* The outermost frame; 0 = no frames. */
+static scry_addr root_of(const struct known_thread *k)
+{
+    return k->python.frame_count ? k->python.frames[k->python.frame_count - 1].addr : 0;
+}
+
+/* A chain that is broken or begins elsewhere than before: most likely the thread was caught while
+ * it linked a frame in or out. If it is so again a moment later, it is really so (greenlets, a new
+ * call from C). */
+static bool is_doubtful(const struct known_thread *k)
+{
+    return k->python.incomplete || (k->root && root_of(k) && root_of(k) != k->root);
+}
+
+static int stop_and_read(struct target *t, const struct look *look, struct known_thread *k)
 {
     struct stop stop = {0};
-    if (k->tid <= 0)
-        return -SCRY_E_TORN;
     scry_nsec start = clock_now();
     int r = stop_thread(&stop, k->tid, STOP_LIMIT);
-    if (r == 0) {
+    if (r == 0)
         r = walk_and_visit(t, look, k);
-        if (r == 0 && !look->visit)
-            peek_learn(k->peek, t->python, &k->python);
-    }
     stop_release(&stop);
     scry_nsec took = clock_now() - start;
     struct target_private *p = t->private;
     p->stop_credit -= took < p->stop_credit ? took : p->stop_credit;
     t->stats.stops++;
     t->stats.stop_time += took;
+    return r;
+}
+
+static int read_stopped(struct target *t, const struct look *look, struct known_thread *k)
+{
+    if (k->tid <= 0)
+        return -SCRY_E_TORN;
+    int r = stop_and_read(t, look, k);
+    for (int i = 1; i < STOP_TRIES && r == 0 && is_doubtful(k); i++)
+        r = stop_and_read(t, look, k);
     k->torn = false;
+    k->root = root_of(k);
+    if (r == 0)
+        peek_learn(k->peek, t->python, &k->python);
     return r;
 }
 
@@ -175,6 +202,7 @@ static int read_surely(struct target *t, const struct look *look, struct known_t
 
 static void remember_peek(struct known_thread *k, bool moved)
 {
+    k->peeks++;
     k->moved_share += ((moved ? 1.0 : 0.0) - k->moved_share) * MOVED_MEMORY;
 }
 
@@ -188,6 +216,8 @@ static bool wants_peek(struct known_thread *k, const struct look *look)
     if (look->blocking == BLOCKING_ALWAYS || look->visit || !peek_has_guess(k->peek))
         return false;
     if (!stops_each_time(k, look))
+        return true;
+    if (k->peeks < FIRST_PEEKS)
         return true;
     if (k->probe_in > 0) {
         k->probe_in--;
@@ -260,6 +290,10 @@ static int finish_peek(struct target *t, const struct look *look, struct known_t
     if (result == PEEK_MISSED)
         result = peek_again(t, k);
     bool proved = result == PEEK_PROVED || result == PEEK_SAME;
+    if (proved && is_doubtful(k)) {
+        peek_reset(k->peek);
+        proved = false;
+    }
     if (result != PEEK_MISSED)
         remember_peek(k, !proved);
     t->stats.moved += !proved;

@@ -7,6 +7,9 @@
 #include "engine/target.h"
 #include "util/table.h"
 
+/* The moved_share a new thread starts with: no trust before some forty peeks have been good. */
+#define LOOK_MOVED_AT_FIRST 0.12
+
 /* What is kept about a thread from look to look. */
 struct known_thread {
     struct py_thread python; /* its last stack */
@@ -18,10 +21,12 @@ struct known_thread {
 
     enum task_activity activity; /* as last seen */
     scry_nsec activity_at;
+    scry_addr root;     /* its outermost frame: stays the same as long as it runs Python */
     bool has_stack;     /* python.frames hold for as long as it does not run */
     bool torn;          /* but they were not proved */
     double moved_share; /* of its peeks, lately: how often the stack changed under the reading */
-    unsigned probe_in;  /* looks until it is peeked at again although it is stopped each time */
+    uint64_t peeks;
+    unsigned probe_in; /* looks until it is peeked at again although it is stopped each time */
 
     bool wanted; /* in this look */
 
@@ -45,6 +50,7 @@ struct target_private {
     struct threads_mark mark;
     struct task_list tasks;
     int32_t tid_offset;
+    bool unstarted; /* a thread was left out because it had not started yet */
     bool must_meet;
     scry_nsec met_at;
     scry_nsec names_read_at;

@@ -16,6 +16,7 @@ struct format_options {
     enum line_mode lines;
     bool full_filenames; /* else the shortened path, where the format shows a path in text */
     bool threads;        /* -t: a root frame per thread */
+    bool mark_torn;      /* a frame [torn] on top of stacks that could not be proved */
     bool processes;      /* -s: a root frame per process */
     const char *title;   /* for a person; "" = the format's own */
     const char *tool;    /* "scry" or "py-spy": what the exporter calls itself */

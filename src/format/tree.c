@@ -153,6 +153,14 @@ static uint32_t place(struct reading *in, uint32_t root, uint32_t stack)
     return (uint32_t)node;
 }
 
+static uint32_t torn_above(struct reading *in, uint32_t node)
+{
+    buf_reset(&in->text);
+    buf_add_str(&in->text, "[torn]");
+    uint32_t label = add_label(in, ORIGIN_ROOT, 0);
+    return label == INTERN_FAILED ? NO_NODE : child(in->tree, node, label);
+}
+
 static int read_samples(struct reading *in)
 {
     struct rec_sample s;
@@ -162,6 +170,8 @@ static int read_samples(struct reading *in)
             continue;
         uint32_t root = root_of(in, s.thread);
         uint32_t node = root == NO_NODE ? NO_NODE : place(in, root, s.stack);
+        if (node != NO_NODE && in->options->mark_torn && s.flags & REC_TORN)
+            node = torn_above(in, node);
         if (node == NO_NODE)
             return -SCRY_E_NO_MEMORY;
         in->tree->nodes[node].self++;

@@ -15,7 +15,7 @@
 struct convert_values {
     const char *output;
     const struct format *format;
-    bool threads, function, nolineno, full_filenames;
+    bool threads, function, nolineno, full_filenames, mark_torn;
     bool partial;
 };
 
@@ -212,6 +212,7 @@ static int run(const struct invocation *call, const void *values, struct error *
             {
                 .full_filenames = v->full_filenames,
                 .threads = v->threads,
+                .mark_torn = v->mark_torn,
                 .title = "",
                 .tool = call->tool,
             },
@@ -246,6 +247,7 @@ static const struct option options[] = {
     OPTION_FUNCTION(struct convert_values, function),
     OPTION_NOLINENO(struct convert_values, nolineno),
     OPTION_FULL_FILENAMES(struct convert_values, full_filenames),
+    OPTION_MARK_TORN(struct convert_values, mark_torn),
     {
         .name = "partial",
         .kind = OPT_FLAG,

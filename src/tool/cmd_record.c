@@ -27,7 +27,7 @@ struct record_values {
     double rate;
     int blocking;
     bool subprocesses, gil, idle, nonblocking;
-    bool threads, function, nolineno, full_filenames;
+    bool threads, function, nolineno, full_filenames, mark_torn;
     bool hideprogress, capture;
 };
 
@@ -214,6 +214,7 @@ static int convert(struct job *job, struct error *err)
                                : LINES_EXACT,
         .full_filenames = v->full_filenames,
         .threads = v->threads,
+        .mark_torn = v->mark_torn,
         .processes = v->subprocesses,
         .title = "",
         .tool = job->call->tool,
@@ -358,6 +359,7 @@ static const struct option options[] = {
     OPTION_FUNCTION(struct record_values, function),
     OPTION_NOLINENO(struct record_values, nolineno),
     OPTION_FULL_FILENAMES(struct record_values, full_filenames),
+    OPTION_MARK_TORN(struct record_values, mark_torn),
     FLAG(0, "hideprogress", hideprogress, "Output",
          "Show no progress line; without a terminal there is none anyway"),
     {

@@ -58,6 +58,13 @@
         .name = "nolineno", .kind = OPT_FLAG, .offset = offsetof(type, member), .group = "Output", \
         .help = "Leave line numbers out"                                                           \
     }
+#define OPTION_MARK_TORN(type, member)                                                             \
+    {                                                                                              \
+        .name = "mark-torn", .kind = OPT_FLAG, .offset = offsetof(type, member),                   \
+        .group = "Output",                                                                         \
+        .help = "Put a frame [torn] on top of stacks that were read while they changed, in "       \
+                "flamegraph and raw"                                                               \
+    }
 #define OPTION_NO_NATIVE                                                                           \
     {                                                                                              \
         .letter = 'n', .name = "native", .kind = OPT_UNAVAILABLE, .group = "Target",               \
