@@ -166,7 +166,8 @@ static int recording_new(size_t inputs, struct recording **ret, struct error *er
         r->inputs = calloc(inputs, sizeof(*r->inputs));
     if (!r || !r->inputs || !stack_table_init(&r->stacks)) {
         recording_close(r);
-        return error_set(err, -SCRY_E_NO_MEMORY, "out of memory");
+        error_set(err, -SCRY_E_NO_MEMORY, "out of memory");
+        return -SCRY_E_NO_MEMORY;
     }
     r->frames.size = sizeof(struct rec_frame);
     r->threads.size = sizeof(struct rec_thread);

@@ -334,8 +334,7 @@ static void put_text(struct rec_writer *w, const char *s)
 
 static int write_start(struct rec_writer *w, const struct rec_info *info)
 {
-    unsigned char header[WIRE_HEADER_SIZE];
-    memcpy(header, WIRE_MAGIC, WIRE_MAGIC_SIZE);
+    unsigned char header[WIRE_HEADER_SIZE] = WIRE_MAGIC;
     wire_put_u32(header + WIRE_MAGIC_SIZE, WIRE_VERSION);
     if (fwrite(header, 1, sizeof(header), w->out) != sizeof(header))
         return -SCRY_E_OUTPUT;
