@@ -13,6 +13,13 @@
 
   /* ---- the boxes, in document order: every box after the one it is called from ---- */
 
+  const wide = (c) => c.codePointAt(0) >= 0x1100; /* takes two columns in a monospaced font */
+  const columns = (text) => {
+    let n = 0;
+    for (const c of text) n += wide(c) ? 2 : 1;
+    return n;
+  };
+
   const COUNT = / \([\d,]+ samples?, [\d.]+%\)$/;
 
   function readBox(g, index) {
@@ -25,8 +32,10 @@
       g, rect, index, label, text: g.querySelector('text'), y: Number(rect.getAttribute('y')),
       x: number('x'), w: number('w'), seconds: number('t'), own: number('w'),
       name: cut < 0 ? label : label.slice(0, cut), where: cut < 0 ? '' : label.slice(cut),
-      parent: null, children: [], shown: true, chars: -1, bare: false,
+      parent: null, children: [], shown: true, chars: -1, placed: [-1, -1],
     };
+    box.columns = columns(label);
+    box.nameColumns = columns(box.name);
     g.dataset.index = index;
     g.setAttribute('role', 'button');
     return box;
@@ -55,16 +64,10 @@
   const view = { from: 0, to: total };
   let zoomed = root, pattern = '', glide = 0;
 
-  const columns = (text) => {
-    let n = 0;
-    for (const c of text) n += c.codePointAt(0) >= 0x1100 ? 2 : 1;
-    return n;
-  };
-
   function beginning(text, room) {
     let n = 0, kept = '';
     for (const c of text) {
-      n += c.codePointAt(0) >= 0x1100 ? 2 : 1;
+      n += wide(c) ? 2 : 1;
       if (n > room - 1) break;
       kept += c;
     }
@@ -73,13 +76,13 @@
 
   function setLabel(box, pixels) {
     const room = Math.max(0, Math.floor((pixels - 2 * PADDING) / charWidth));
-    const chars = room < 3 ? 0 : Math.min(room, columns(box.label));
+    const chars = room < 3 ? 0 : Math.min(room, box.columns);
     if (chars === box.chars) return;
     box.chars = chars;
     const text = box.text;
     if (!chars) {
       text.textContent = '';
-    } else if (chars >= columns(box.label)) {
+    } else if (chars >= box.columns) {
       text.textContent = box.name;
       if (box.where) {
         const where = document.createElementNS(SVG, 'tspan');
@@ -87,7 +90,7 @@
         text.append(where);
       }
     } else {
-      text.textContent = columns(box.name) <= chars ? box.name : beginning(box.name, chars);
+      text.textContent = box.nameColumns <= chars ? box.name : beginning(box.name, chars);
     }
   }
 
@@ -103,10 +106,13 @@
     const pixels = (right - left) / span * width;
     show(box, right > left && pixels >= 0.1);
     if (!box.shown) return;
-    const x = 100 * (left - view.from) / span;
-    box.rect.setAttribute('x', x + '%');
-    box.rect.setAttribute('width', 100 * (right - left) / span + '%');
-    box.text.setAttribute('x', x + '%');
+    const x = 100 * (left - view.from) / span, w = 100 * (right - left) / span;
+    if (x !== box.placed[0] || w !== box.placed[1]) {
+      box.placed = [x, w];
+      box.rect.setAttribute('x', x + '%');
+      box.rect.setAttribute('width', w + '%');
+      box.text.setAttribute('x', x + '%');
+    }
     box.rect.classList.toggle('n', pixels < BARE_BELOW);
     setLabel(box, pixels);
   }
@@ -270,6 +276,7 @@
 
   let reachable = root;
   function focusable(box) {
+    if (box === reachable && box.g.hasAttribute('tabindex')) return; /* or it would lose the focus */
     reachable.g.removeAttribute('tabindex');
     reachable = box;
     box.g.setAttribute('tabindex', '0');

@@ -1,0 +1,76 @@
+/* Runs the browser tests and prints one line of JSON per test: {"name", "error", "seconds"}; test_browser.py makes them
+ * tests of pytest. With --list, prints the names only.
+ *
+ * run.mjs MAKE_PROFILE CHROMIUM FOLDER */
+import { execFileSync } from 'node:child_process';
+import { createRequire } from 'node:module';
+import { mkdtempSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { flamegraph } from './flamegraph.mjs';
+import { speedscope } from './speedscope.mjs';
+
+const require = createRequire(new URL('../package.json', import.meta.url));
+const tests = { ...flamegraph, ...speedscope };
+
+/* Quiet, and nothing beyond the page itself. */
+const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+  '--disable-component-update', '--disable-sync', '--force-color-profile=srgb', '--font-render-hinting=none'];
+
+async function open(browser, folder, file, { hash = '', js = true, dark = false, clock = false, width = 1200, height = 700 } = {}) {
+  const context = await browser.newContext({
+    viewport: { width, height }, javaScriptEnabled: js, colorScheme: dark ? 'dark' : 'light',
+  });
+  const page = await context.newPage();
+  page.setDefaultTimeout(20000);
+  page.trouble = [];
+  page.requests = [];
+  page.on('pageerror', (error) => page.trouble.push('error: ' + error.message));
+  page.on('dialog', (dialog) => { page.trouble.push('dialog: ' + dialog.message()); dialog.dismiss(); });
+  page.on('request', (request) => page.requests.push(request.url()));
+  if (clock) await page.clock.install({ time: 0 });
+  await page.goto('file://' + join(folder, file) + hash);
+  if (clock) await page.clock.pauseAt(3600000); /* from here on, time is what runFor() makes of it */
+  if (js) await settled(page);
+  return page;
+}
+
+/* The graph says itself when it has come to rest. */
+async function settled(page) {
+  await page.waitForFunction(() => document.documentElement.dataset.ready !== 'no');
+}
+
+async function main() {
+  if (process.argv[2] === '--list') {
+    console.log(Object.keys(tests).join('\n'));
+    return;
+  }
+  const [maker, chromium, parent] = process.argv.slice(2);
+  const folder = mkdtempSync(join(parent, 'browser-'));
+  const make = (name, format, ...options) => {
+    const file = [name, ...options].join('') + '.' + (format === 'flamegraph' ? 'svg' : format);
+    execFileSync(maker, [name, format, join(folder, file), ...options]);
+    return file;
+  };
+  const browser = await require('playwright-core').chromium.launch({ executablePath: chromium, args: FLAGS });
+  const tools = {
+    folder, make, settled, read: (file) => readFileSync(join(folder, file), 'utf8'),
+    open: (file, options) => open(browser, folder, file, options),
+    newPage: async () => (await browser.newContext({ viewport: { width: 1200, height: 700 } })).newPage(),
+    root: new URL('../', import.meta.url).pathname,
+  };
+  for (const [name, test] of Object.entries(tests)) {
+    let error = '';
+    const begun = performance.now();
+    try {
+      await test(tools);
+    } catch (e) {
+      error = e.stack || String(e);
+    }
+    console.log(JSON.stringify({ name, error, seconds: (performance.now() - begun) / 1000 }));
+    for (const context of browser.contexts()) await context.close();
+  }
+  await browser.close();
+}
+
+await main();

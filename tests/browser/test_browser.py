@@ -1,0 +1,50 @@
+"""The browser tests: written in JavaScript, run in one go by Node in a real Chromium, counted one by one here."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+NODE = shutil.which("node")
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
+
+
+def names() -> list[str]:
+    """The names of the tests, read from the files, so that they are known even where Node is missing."""
+    found = []
+    for file in sorted(HERE.glob("*.mjs")):
+        for line in file.read_text().splitlines():
+            if line.startswith("  async '"):
+                found.append(line.split("'")[1])
+    return found
+
+
+@pytest.fixture(scope="session")
+def results(scry, tmp_path_factory):
+    assert NODE, "node is not installed: run ./dev setup"
+    assert CHROMIUM, "chromium is not installed: run ./dev setup"
+    assert (HERE.parent / "node_modules" / "playwright-core").exists(), "run ./dev setup"
+    maker = Path(scry).parent / "tests" / "golden" / "make_profile"
+    run = subprocess.run(
+        [NODE, HERE / "run.mjs", maker, CHROMIUM, tmp_path_factory.mktemp("browser")],
+        capture_output=True,
+        text=True,
+    )
+    found = {}
+    for line in run.stdout.splitlines():
+        result = json.loads(line)
+        found[result["name"]] = result["error"]
+    found["the whole run"] = run.stderr if run.returncode else ""
+    return found
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", [*names(), "the whole run"])
+def test_browser(results, name):
+    assert name in results, "it was not run: " + results["the whole run"]
+    assert not results[name], results[name]
