@@ -86,7 +86,7 @@ static size_t header_size(const struct layout *l)
 /* The head of a str object up to its hash: type, length, hash. */
 static size_t str_head(const struct layout *l)
 {
-    return l->ascii_state == LAYOUT_NONE ? 32 : (size_t)l->ascii_state;
+    return (size_t)(l->ascii_state == LAYOUT_NONE ? l->var_size + 16 : l->ascii_state);
 }
 
 /* The same, and the text behind it where that stands at a known place. */

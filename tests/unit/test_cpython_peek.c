@@ -1,0 +1,285 @@
+/* The rules by which a stack that was read while it ran is proved, on every layout. The memory of these tests
+ * changes between the two copies of one reading, as a running thread's does. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "cpython/peek.h"
+#include "fake_thread.h"
+
+static struct fake_interp i;
+static scry_addr ts, outer, inner, other, root_frame, leaf_frame;
+static struct py_thread t;
+static struct peek *p;
+
+static void begin(const struct layout *l)
+{
+    fake_interp_init(&i, l);
+    ts = fake_thread(&i, 0x7001);
+    outer = fake_code(&i, "/a/app.py", "outer", 10);
+    inner = fake_code(&i, "/a/app.py", "inner", 20);
+    other = fake_code(&i, "/a/app.py", "other", 30);
+    root_frame = fake_frame(&i, outer, 4, fake_bottom(&i));
+    leaf_frame = fake_frame(&i, inner, 0, root_frame);
+    fake_set_frame(&i, ts, leaf_frame);
+    t = (struct py_thread){.tstate = ts, .interp = i.interp, .thread_id = 0x7001};
+    p = peek_new();
+    assert_int_equal(python_walk(&i.py, &t), 0);
+    peek_learn(p, &i.py, &t);
+    assert_true(peek_has_guess(p));
+}
+
+static void end(void)
+{
+    peek_free(p);
+    free(t.frames);
+    fake_interp_done(&i);
+}
+
+/* Read the ranges; `change` happens between the first copy and the second. */
+static enum peek_result look(void (*change)(void))
+{
+    struct mem_range ranges[256];
+    int n = peek_range_count(p);
+    assert_true(n > 2 && n <= 256);
+    assert_int_equal(peek_ranges(p, ranges), n);
+    int first_half = 0;
+    while (first_half < n && (first_half == 0 || ranges[first_half].addr != ranges[0].addr))
+        first_half++;
+    assert_int_equal(mem_readv(i.f.mem, ranges, first_half), first_half);
+    if (change)
+        change();
+    assert_int_equal(mem_readv(i.f.mem, ranges + first_half, n - first_half), n - first_half);
+    return peek_judge(p, &i.py, &t);
+}
+
+static int32_t code_field(void)
+{
+    return fake_has_objects(i.f.l) ? i.f.l->fr_f_code : i.f.l->if_code;
+}
+
+static void set_instruction(scry_addr frame, scry_addr code, int offset)
+{
+    const struct layout *l = i.f.l;
+    if (fake_has_objects(l))
+        fake_u32(&i.f, frame + (scry_addr)l->fr_f_lasti, (uint32_t)(offset / l->instr_unit));
+    else
+        fake_u64(&i.f, frame + (scry_addr)l->if_instr,
+                 code + (scry_addr)l->co_code_adaptive + (scry_addr)offset);
+}
+
+static void a_thread_that_stands_still_is_proved(void **state)
+{
+    (void)state;
+    FOR_EACH_LAYOUT(l)
+    {
+        begin(l);
+        uint64_t version = t.stack_version;
+        assert_int_equal(look(NULL), PEEK_PROVED);
+        assert_int_equal(t.frame_count, 2);
+        assert_string_equal(t.frames[0].code->name, "inner");
+        assert_int_not_equal(t.stack_version, version);
+        version = t.stack_version;
+        assert_int_equal(look(NULL), PEEK_SAME);
+        assert_int_equal(t.stack_version, version);
+        end();
+    }
+}
+
+static void move_leaf(void)
+{
+    set_instruction(leaf_frame, inner, 6);
+}
+
+static void the_running_function_may_go_on(void **state)
+{
+    (void)state;
+    FOR_EACH_LAYOUT(l)
+    {
+        begin(l);
+        assert_int_equal(look(move_leaf), PEEK_PROVED);
+        end();
+    }
+}
+
+static void move_caller(void)
+{
+    set_instruction(root_frame, outer, 8);
+}
+
+static void a_caller_that_moved_is_seen(void **state)
+{
+    (void)state;
+    FOR_EACH_LAYOUT(l)
+    {
+        begin(l);
+        assert_int_equal(look(move_caller), PEEK_MOVED);
+        end();
+    }
+}
+
+static void change_variable_of_caller(void)
+{
+    fake_u64(&i.f, root_frame + (scry_addr)i.f.l->if_localsplus, 0xbeef);
+}
+
+static void a_caller_whose_variables_changed_is_seen(void **state)
+{
+    (void)state;
+    FOR_EACH_LAYOUT(l)
+    {
+        if (fake_has_objects(l))
+            continue; /* variables of frame objects are not read */
+        begin(l);
+        assert_int_equal(look(change_variable_of_caller), PEEK_MOVED);
+        end();
+    }
+}
+
+static void return_to_caller(void)
+{
+    fake_set_frame(&i, ts, root_frame);
+}
+
+static void a_return_is_seen(void **state)
+{
+    (void)state;
+    FOR_EACH_LAYOUT(l)
+    {
+        begin(l);
+        assert_int_equal(look(return_to_caller), PEEK_MOVED);
+        end();
+    }
+}
+
+static void call_other(void)
+{
+    fake_u64(&i.f, leaf_frame + (scry_addr)code_field(), other);
+}
+
+static void another_call_in_the_same_place_is_seen(void **state)
+{
+    (void)state;
+    FOR_EACH_LAYOUT(l)
+    {
+        begin(l);
+        assert_int_equal(look(call_other), PEEK_MOVED);
+        end();
+    }
+}
+
+static void code_that_is_not_known_is_not_proved(void **state)
+{
+    (void)state;
+    FOR_EACH_LAYOUT(l)
+    {
+        begin(l);
+        call_other();
+        set_instruction(leaf_frame, other, 0);
+        assert_int_equal(look(NULL), PEEK_MISSED);
+        assert_int_equal(peek_relearn(p, &i.py, &t), 0);
+        assert_int_equal(look(NULL), PEEK_PROVED);
+        assert_string_equal(t.frames[0].code->name, "other");
+        end();
+    }
+}
+
+static void code_that_was_replaced_is_not_proved(void **state)
+{
+    (void)state;
+    FOR_EACH_LAYOUT(l)
+    {
+        begin(l);
+        assert_int_equal(look(NULL), PEEK_PROVED);
+        fake_u64(&i.f, inner + (scry_addr)l->co_name, fake_str(&i.f, "usurper"));
+        if (l->is_code_object_generation != LAYOUT_NONE)
+            fake_u64(&i.f, i.interp + (scry_addr)l->is_code_object_generation, 1);
+        assert_int_equal(look(NULL), PEEK_MISSED);
+        assert_int_equal(peek_relearn(p, &i.py, &t), 0);
+        assert_int_equal(look(NULL), PEEK_PROVED);
+        assert_string_equal(t.frames[0].code->name, "usurper");
+        end();
+    }
+}
+
+static void a_frame_that_was_not_foreseen_is_learned(void **state)
+{
+    (void)state;
+    FOR_EACH_LAYOUT(l)
+    {
+        begin(l);
+        /* A generator's frame, somewhere on the heap. */
+        scry_addr elsewhere = fake_zeros(&i.f, 8192);
+        scry_addr stack_next = i.stack_next;
+        i.stack_next = elsewhere + 4096;
+        scry_addr frame = fake_frame(&i, inner, 2, root_frame);
+        i.stack_next = stack_next;
+        fake_set_frame(&i, ts, frame);
+        assert_int_equal(look(NULL), PEEK_MISSED);
+        assert_int_equal(peek_relearn(p, &i.py, &t), 0);
+        assert_int_equal(look(NULL), PEEK_PROVED);
+        assert_int_equal(t.frame_count, 2);
+        assert_int_equal(t.frames[0].addr, frame);
+        end();
+    }
+}
+
+static void a_chain_that_ends_in_no_shim_is_not_proved(void **state)
+{
+    (void)state;
+    FOR_EACH_LAYOUT(l)
+    {
+        if (fake_has_objects(l) || l->if_is_entry != LAYOUT_NONE)
+            continue; /* no shims in this version */
+        begin(l);
+        fake_u64(&i.f, leaf_frame + (scry_addr)l->if_previous, 0);
+        assert_int_equal(look(NULL), PEEK_MOVED);
+        end();
+    }
+}
+
+static void an_instruction_outside_of_its_code_is_not_proved(void **state)
+{
+    (void)state;
+    FOR_EACH_LAYOUT(l)
+    {
+        begin(l);
+        set_instruction(leaf_frame, inner, 5000);
+        assert_int_equal(look(NULL), PEEK_MOVED);
+        end();
+    }
+}
+
+static void a_thread_state_given_to_another_thread_is_noticed(void **state)
+{
+    (void)state;
+    FOR_EACH_LAYOUT(l)
+    {
+        begin(l);
+        fake_u64(&i.f, ts + (scry_addr)l->ts_thread_id, 0x8008);
+        assert_int_equal(look(NULL), PEEK_MISSED);
+        assert_int_equal(peek_relearn(p, &i.py, &t), -SCRY_E_CORRUPT);
+        end();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_thread_that_stands_still_is_proved),
+        cmocka_unit_test(the_running_function_may_go_on),
+        cmocka_unit_test(a_caller_that_moved_is_seen),
+        cmocka_unit_test(a_caller_whose_variables_changed_is_seen),
+        cmocka_unit_test(a_return_is_seen),
+        cmocka_unit_test(another_call_in_the_same_place_is_seen),
+        cmocka_unit_test(code_that_is_not_known_is_not_proved),
+        cmocka_unit_test(code_that_was_replaced_is_not_proved),
+        cmocka_unit_test(a_frame_that_was_not_foreseen_is_learned),
+        cmocka_unit_test(a_chain_that_ends_in_no_shim_is_not_proved),
+        cmocka_unit_test(an_instruction_outside_of_its_code_is_not_proved),
+        cmocka_unit_test(a_thread_state_given_to_another_thread_is_noticed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
