@@ -8,7 +8,7 @@ import pythons
 
 sys.path.insert(0, str(pythons.PROJECT / "src" / "cpython"))
 
-import layouts  # noqa: E402
+import layouts
 
 
 def test_tables_agree_with_the_headers(python):
@@ -31,7 +31,10 @@ def test_a_wrong_offset_is_noticed(monkeypatch, tmp_path):
 
 
 def test_rows_are_written_as_they_are_read():
-    for path, head in ((layouts.LAYOUTS, layouts.LAYOUT_HEAD), (layouts.SHAPES, layouts.SHAPE_HEAD)):
+    for path, head in (
+        (layouts.LAYOUTS, layouts.LAYOUT_HEAD),
+        (layouts.SHAPES, layouts.SHAPE_HEAD),
+    ):
         assert layouts.render(head, layouts.parse(path)) == path.read_text()
 
 

@@ -28,7 +28,7 @@ static int by_offset(const struct py_view *v, scry_addr obj, const struct remote
     if (offset < 0) {
         uint64_t size;
         int rc = word_at(v, obj + v->layout->var_size, &size);
-        if (rc < 0)
+        if (rc != 0)
             return rc;
         uint64_t count = (int64_t)size < 0 ? 0 - size : size;
         if (count > 1ULL << 32 || type->item_size < 0 || type->item_size > 1 << 16 ||
@@ -53,7 +53,7 @@ static int managed_312(const struct py_view *v, scry_addr obj, struct storage *s
 {
     uint64_t word;
     int rc = word_at(v, obj - BEFORE, &word);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     if (word & 1)
         s->values = word + 1;
@@ -99,7 +99,7 @@ int py_instance_attr(const struct py_view *v, scry_addr obj, const char *name, s
         rc = remote_type_of(v, &r, &type);
     if (rc == 0)
         rc = find_storage(v, obj, &type, &s);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     if (s.values && type.cached_keys)
         rc = dict_cursor_init_values(&c, v, type.cached_keys, s.values);
@@ -107,5 +107,5 @@ int py_instance_attr(const struct py_view *v, scry_addr obj, const char *name, s
         rc = dict_cursor_init(&c, v, s.dict);
     else
         return 1;
-    return rc < 0 ? rc : dict_cursor_find(&c, name, ret_value);
+    return rc != 0 ? rc : dict_cursor_find(&c, name, ret_value);
 }

@@ -12,7 +12,7 @@ int py_tuple_size(const struct py_view *v, scry_addr tuple, size_t *ret_size)
 {
     uint64_t size;
     int rc = mem_read_u64(v->mem, tuple + v->layout->var_size, &size);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     if (size > 1ULL << MAX_LOG2_SIZE)
         return -SCRY_E_CORRUPT;
@@ -24,7 +24,7 @@ int py_tuple_item(const struct py_view *v, scry_addr tuple, size_t index, scry_a
 {
     size_t size;
     int rc = py_tuple_size(v, tuple, &size);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     if (index >= size)
         return -SCRY_E_CORRUPT;
@@ -37,7 +37,7 @@ static int keys_up_to_310(struct dict_cursor *c, const struct remote *keys)
     const struct layout *l = c->v->layout;
     uint64_t size;
     int rc = remote_u64(keys, l->dk_size, &size);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     if (size > 1ULL << MAX_LOG2_SIZE || (size & (size - 1)) != 0)
         return -SCRY_E_CORRUPT;
@@ -110,7 +110,7 @@ int dict_cursor_init(struct dict_cursor *c, const struct py_view *v, scry_addr d
         rc = remote_u64(&dict, l->dict_keys, &keys);
     if (rc == 0)
         rc = remote_u64(&dict, l->dict_values, &values);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     return values ? dict_cursor_init_values(c, v, keys, values) : open_keys(c, keys);
 }
@@ -168,7 +168,7 @@ int dict_cursor_next(struct dict_cursor *c, scry_addr *ret_key, scry_addr *ret_v
         if (c->left == 0)
             return 0;
         int rc = fetch(c);
-        if (rc < 0)
+        if (rc != 0)
             return rc;
     }
 }
@@ -177,9 +177,9 @@ int py_dict_each(const struct py_view *v, scry_addr dict, size_t max, py_dict_ca
                  void *context)
 {
     struct dict_cursor c;
-    scry_addr key, value;
+    scry_addr key = 0, value = 0;
     int rc = dict_cursor_init(&c, v, dict);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     for (size_t i = 0; i < max; i++) {
         rc = dict_cursor_next(&c, &key, &value);
@@ -222,7 +222,7 @@ bool remote_is_str(const struct py_view *v, const struct remote *r, const char *
 static int load_keys(const struct dict_cursor *c, struct remote *keys)
 {
     struct mem_range ranges[DICT_CHUNK];
-    int index[DICT_CHUNK], count = 0;
+    int index[DICT_CHUNK] = {0}, count = 0;
     for (int i = 0; i < c->count; i++) {
         keys[i].len = 0;
         if (!c->item[i].key || !c->item[i].value)
@@ -252,7 +252,7 @@ int dict_cursor_find(struct dict_cursor *c, const char *key, scry_addr *ret_valu
         int rc = fetch(c);
         if (rc == 0)
             rc = load_keys(c, keys);
-        if (rc < 0)
+        if (rc != 0)
             return rc;
         for (int i = 0; i < c->count; i++) {
             if (keys[i].len && remote_is_str(c->v, &keys[i], key)) {
@@ -268,5 +268,5 @@ int py_dict_get_str(const struct py_view *v, scry_addr dict, const char *key, sc
 {
     struct dict_cursor c;
     int rc = dict_cursor_init(&c, v, dict);
-    return rc < 0 ? rc : dict_cursor_find(&c, key, ret_value);
+    return rc != 0 ? rc : dict_cursor_find(&c, key, ret_value);
 }

@@ -43,20 +43,18 @@ static const struct shape shapes[] = {
 /* What becomes of each value. A structure's size has its own position as its `bound`. */
 static const struct rule {
     const char *name;
-    enum position bound; /* the size that this offset must stay below */
     size_t field;        /* in struct layout, or NO_FIELD */
+    enum position bound; /* the size that this offset must stay below */
     bool optional;       /* 0 means that this build does not have it */
 } rules[POS_COUNT] = {
-#define S(group) [POS_##group##_size] = {#group ".size", POS_##group##_size, NO_FIELD, false},
-#define D(group, member, field)                                                                    \
-    [POS_##group##_##                                                                              \
-        member] = {#group "." #member, POS_##group##_size, offsetof(struct layout, field), false},
-#define O(group, member, field)                                                                    \
-    [POS_##group##_##                                                                              \
-        member] = {#group "." #member, POS_##group##_size, offsetof(struct layout, field), true},
-#define X(group, member)                                                                           \
-    [POS_##group##_##member] = {#group "." #member, POS_##group##_size, NO_FIELD, false},
+#define RULE(group, member, field, optional)                                                       \
+    [POS_##group##_##member] = {#group "." #member, field, POS_##group##_size, optional},
+#define S(group)                RULE(group, size, NO_FIELD, false)
+#define D(group, member, field) RULE(group, member, offsetof(struct layout, field), false)
+#define O(group, member, field) RULE(group, member, offsetof(struct layout, field), true)
+#define X(group, member)        RULE(group, member, NO_FIELD, false)
 #include "cpython/debug_offsets_fields.def"
+#undef RULE
 #undef S
 #undef D
 #undef O
@@ -212,7 +210,7 @@ int debug_offsets_read(struct mem *mem, scry_addr runtime, struct layout *ret_la
         rc = choose_shape(&p, err);
     if (rc == 0)
         rc = check_values(&p, err);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     const struct layout *row = layout_for(p.version, p.free_threaded, false);
     if (!row)

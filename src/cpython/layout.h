@@ -28,21 +28,22 @@ struct layout {
     bool debug;
 
     /* Behaviour that is not an offset. */
-    enum line_format lines;
     uint8_t instr_unit;     /* bytes per unit of f_lasti: 1 up to 3.9, 2 in 3.10 */
     bool instr_is_previous; /* prev_instr (3.11, 3.12) stands before the running instruction */
     bool tagged_refs;       /* 3.14+: the low bits of stack slots are tags */
     uint8_t str_kind_shift; /* position of `kind` in the string's state word: 2, or 8 in 3.14t+ */
     uint8_t managed_dict; /* how instances keep attributes: 0 tp_dictoffset only, else 11, 12, 13 */
+    enum line_format lines;
 
 #define F(name) int32_t name;
 #include "cpython/layout_fields.def"
 #undef F
 };
 
-/* The row for this version, or NULL. 3.13+: the parts that the target does not publish, where a minor version
- * newer than all rows gets the newest. `debug` (Py_DEBUG) matters up to 3.7: from 3.8 on such builds differ in
- * nothing that scry reads. `micro` matters only for 3.7 (a change in 3.7.4). */
+/* The row for this version, or NULL. 3.13+: the parts that the target does not publish, where a
+ * minor version newer than all rows gets the newest. `debug` (Py_DEBUG) matters up to 3.7: from 3.8
+ * on such builds differ in nothing that scry reads. `micro` matters only for 3.7 (a change
+ * in 3.7.4). */
 const struct layout *layout_for(struct py_version version, bool free_threaded, bool debug);
 
 /* All rows, oldest first; for those that find out the version by trying. */

@@ -254,12 +254,19 @@ HEADERS = """
 3.14-    internal/pycore_debug_offsets.h
 """
 
-MICRO_ROWS = {(3, 7): (0, 4)}  # minor versions with more than one row: the first patch release of each
+MICRO_ROWS = {
+    (3, 7): (0, 4)
+}  # minor versions with more than one row: the first patch release of each
 
 # Rows for releases whose headers are hard to come by: how they differ from the next row of their minor
 # version, read in CPython's history.
 HAND_MADE_ROWS = {
-    "3.7.3": {"first_micro": "0", "rt_size": "1424", "rt_tstate_current": "1392", "rt_gc_collecting": "544"},
+    "3.7.3": {
+        "first_micro": "0",
+        "rt_size": "1424",
+        "rt_tstate_current": "1392",
+        "rt_gc_collecting": "544",
+    },
 }
 
 
@@ -434,7 +441,8 @@ def shape_row(build: Build) -> Row:
         raise SystemExit(f"{build.label}: no _Py_DebugOffsets found in {header}")
     source = stub(build)
     prints = "".join(
-        f'    printf("{g}.{m} %zu\\n", offsetof(struct _Py_DebugOffsets, {g}.{m}));\n' for g, m in members
+        f'    printf("{g}.{m} %zu\\n", offsetof(struct _Py_DebugOffsets, {g}.{m}));\n'
+        for g, m in members
     )
     values = compile_and_run(build, source.replace("    return 0;\n", prints + "    return 0;\n"))
     row = {"minor": str(build.minor[1]), "size": str(values["shape.size"])}
@@ -506,7 +514,16 @@ def include_of(target: str) -> pathlib.Path | None:
 
 def configured(include: pathlib.Path) -> set[str]:
     """The macros that pyconfig.h sets to 1."""
-    command = [compiler(), *include_flags(include), "-dM", "-E", "-include", "pyconfig.h", "-xc", os.devnull]
+    command = [
+        compiler(),
+        *include_flags(include),
+        "-dM",
+        "-E",
+        "-include",
+        "pyconfig.h",
+        "-xc",
+        os.devnull,
+    ]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return set(re.findall(r"#define (\w+) 1$", output, re.M))
 
@@ -522,7 +539,9 @@ def builds_of(include: pathlib.Path) -> list[Build]:
     here = Build(include, match[1], debug, free_threaded)
     if here.minor >= FIRST_PUBLISHING:
         # Debug builds have no rows here: they publish how they differ.
-        kinds = [] if debug else [(False, True)] if free_threaded else [(False, False), (False, True)]
+        kinds = (
+            [] if debug else [(False, True)] if free_threaded else [(False, False), (False, True)]
+        )
     else:
         kinds = [(True, False)] if debug else [(False, False), (True, False)]
     return [Build(include, match[1], *kind) for kind in kinds]
@@ -541,7 +560,9 @@ def write(targets: list[str]) -> None:
                 shapes[build.minor[1]] = (build.label, shape_row(build))
     for label, changes in HAND_MADE_ROWS.items():
         major, minor, _ = map(int, label.split("."))
-        later = min(key for key in layouts if key[0] == (major, minor) and key[1:] > (0, False, False))
+        later = min(
+            key for key in layouts if key[0] == (major, minor) and key[1:] > (0, False, False)
+        )
         row = layouts[later][1] | changes
         layouts[layout_key(row)] = (label, row)
     LAYOUTS.write_text(render(LAYOUT_HEAD, dict(layouts[key] for key in sorted(layouts))))
@@ -580,7 +601,9 @@ def differences(build: Build) -> list[str]:
     for have, want in compared:
         for name in sorted((have.keys() | want.keys()) - need_not_agree(build)):
             if have.get(name) != want.get(name):
-                found.append(f"{build.label}: {name} is {want.get(name)}, the table has {have.get(name)}")
+                found.append(
+                    f"{build.label}: {name} is {want.get(name)}, the table has {have.get(name)}"
+                )
     return found
 
 
@@ -599,7 +622,9 @@ def check(targets: list[str]) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
     parser.add_argument("python", nargs="+", help="an interpreter, or the folder of its Python.h")
     arguments = parser.parse_args()

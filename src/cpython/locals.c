@@ -46,7 +46,7 @@ static int add_names(struct scope *s, scry_addr tuple, bool boxed)
     if (!tuple)
         return 0;
     int rc = py_tuple_size(s->v, tuple, &count);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     if (count > MAX_LOCALS - s->count)
         count = MAX_LOCALS - s->count;
@@ -108,7 +108,7 @@ static scry_addr unbox(const struct py_view *v, scry_addr obj)
     scry_addr content;
     if (py_type_name(v, obj, type, sizeof(type)) < 0 || strcmp(type, "cell") != 0)
         return obj;
-    return mem_read_u64(v->mem, obj + v->layout->cell_ref, &content) < 0 ? 0 : content;
+    return mem_read_u64(v->mem, obj + v->layout->cell_ref, &content) != 0 ? 0 : content;
 }
 
 /* Up to 3.10 an argument that is shared with an inner function has its value in a cell of the same
@@ -194,13 +194,12 @@ static int add_local(const struct scope *s, size_t index, struct py_locals *list
 int python_locals(struct python *py, const struct py_frame *frame, size_t budget,
                   struct py_locals *ret_locals)
 {
-    struct scope *s = malloc(sizeof(*s));
+    struct scope *s = calloc(1, sizeof(*s));
     if (!s)
         return -SCRY_E_NO_MEMORY;
     s->v = &py->view;
     s->budget = budget;
     s->arguments = argument_count(frame->code);
-    s->count = 0;
     scry_addr code = frame->code->addr;
     int rc =
         py->layout.co_varnames != LAYOUT_NONE ? names_up_to_310(s, code) : names_since_311(s, code);

@@ -11,7 +11,7 @@ static int from_size(const struct py_view *v, const struct remote *r, struct rem
 {
     int64_t size;
     int rc = remote_i64(r, v->layout->var_size, &size);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     n->negative = size < 0;
     n->digits = size < 0 ? 0 - (uint64_t)size : (uint64_t)size;
@@ -22,7 +22,7 @@ static int from_tag(const struct py_view *v, const struct remote *r, struct remo
 {
     uint64_t tag;
     int rc = remote_u64(r, v->layout->long_tag, &tag);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     n->negative = (tag & SIGN_MASK) == SIGN_NEGATIVE;
     n->digits = (tag & SIGN_MASK) == 1 ? 0 : tag >> TAG_SHIFT;
@@ -47,7 +47,7 @@ static int read_small(const struct py_view *v, const struct remote_int *n, int64
     if (n->digits > ARRAY_LEN(digits))
         return -SCRY_E_CORRUPT;
     int rc = mem_read(v->mem, n->data, digits, n->digits * sizeof(digits[0]));
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     for (size_t i = n->digits; i-- > 0;)
         value = value << DIGIT_BITS | (digits[i] & ((1U << DIGIT_BITS) - 1));
@@ -71,5 +71,5 @@ int py_long_read(const struct py_view *v, scry_addr obj, int64_t *ret_value)
     }
     if (rc == 0)
         rc = remote_int(v, &r, &n);
-    return rc < 0 ? rc : read_small(v, &n, ret_value);
+    return rc != 0 ? rc : read_small(v, &n, ret_value);
 }

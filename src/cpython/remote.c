@@ -64,7 +64,7 @@ int remote_type(const struct py_view *v, scry_addr type, struct remote_type *ret
         memset(bytes, 0, sizeof(bytes));
         rc = mem_read(v->mem, type, bytes, (size_t)l->tp_dictoffset + 8);
     }
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     uint64_t flags = type_word(bytes, l->tp_flags);
     bool heap = flags & TYPE_HEAP;
@@ -86,7 +86,7 @@ int remote_type_of(const struct py_view *v, const struct remote *r, struct remot
 {
     uint64_t type;
     int rc = remote_u64(r, v->layout->ob_type, &type);
-    return rc < 0 ? rc : remote_type(v, type, ret_type);
+    return rc != 0 ? rc : remote_type(v, type, ret_type);
 }
 
 int py_type_name(const struct py_view *v, scry_addr obj, char *to, size_t cap)
@@ -98,7 +98,7 @@ int py_type_name(const struct py_view *v, scry_addr obj, char *to, size_t cap)
     char full[256];
     if (rc == 0)
         rc = mem_read_cstr(v->mem, name, full, sizeof(full));
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     const char *dot = strrchr(full, '.');
     const char *last = dot ? dot + 1 : full;

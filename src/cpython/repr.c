@@ -104,7 +104,7 @@ int repr_type_load(struct repr *r, scry_addr type, struct repr_type *ret_type)
         int rc = remote_type(r->v, type, &fresh.type);
         if (rc == 0)
             rc = mem_read_cstr(r->v->mem, fresh.type.name, fresh.name, sizeof(fresh.name));
-        if (rc < 0)
+        if (rc != 0)
             return rc;
         fresh.write = choose_writer(r, &fresh);
         *known = fresh;
@@ -222,7 +222,7 @@ static int write_object(struct repr *r, scry_addr addr)
         rc = remote_u64(&obj, r->v->layout->ob_type, &type_addr);
     if (rc == 0)
         rc = repr_type_load(r, type_addr, &type);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     if (is_ancestor(r, addr)) {
         repr_force(r, inside_itself(&type));

@@ -42,7 +42,7 @@ int repr_list(struct repr *r, const struct remote *obj, const struct repr_type *
         rc = remote_u64(obj, r->v->layout->list_item, &items);
     if (rc == 0 && count > MAX_ITEMS)
         rc = -SCRY_E_CORRUPT;
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     repr_force(r, "[");
     add_items(r, items, count, 0);
@@ -68,7 +68,7 @@ int repr_tuple(struct repr *r, const struct remote *obj, const struct repr_type 
     int rc = remote_u64(obj, r->v->layout->var_size, &count);
     if (rc == 0 && count > MAX_ITEMS)
         rc = -SCRY_E_CORRUPT;
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     scry_addr names = field_names(r, type, count);
     if (names)
@@ -85,7 +85,7 @@ int repr_dict(struct repr *r, const struct remote *obj, const struct repr_type *
     struct dict_cursor cursor;
     scry_addr key, value;
     int rc = dict_cursor_init(&cursor, r->v, obj->addr);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     repr_force(r, "{");
     for (bool first = true; (rc = dict_cursor_next(&cursor, &key, &value)) > 0; first = false) {
@@ -150,7 +150,7 @@ int repr_set(struct repr *r, const struct remote *obj, const struct repr_type *t
         rc = remote_u64(obj, l->set_table, &table);
     if (rc == 0 && mask >= MAX_ITEMS)
         rc = -SCRY_E_CORRUPT;
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     bool is_2 = l->major == 2, bare = !is_2 && strcmp(type->name, "set") == 0 && used > 0;
     if (!bare) {
@@ -177,7 +177,7 @@ static int add_xrange(struct repr *r, const struct remote *obj)
         rc = remote_i64(obj, at + WORD, &step);
     if (rc == 0)
         rc = remote_i64(obj, at + 2 * WORD, &length);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     int64_t stop = (int64_t)((uint64_t)start + (uint64_t)step * (uint64_t)length);
     char text[80];
@@ -219,7 +219,7 @@ int repr_range(struct repr *r, const struct remote *obj, const struct repr_type 
     if (r->v->layout->major == 2)
         return add_xrange(r, obj);
     int rc = load_three(r, obj, three);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     bool short_form = py_long_read(r->v, three[2], &step) == 0 && step == 1;
     add_call(r, "range", three, short_form ? 2 : 3);

@@ -18,7 +18,7 @@ int repr_function(struct repr *r, const struct remote *obj, const struct repr_ty
     uint64_t name;
     int rc =
         remote_u64(obj, l->func_qualname != LAYOUT_NONE ? l->func_qualname : l->func_name, &name);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     repr_add(r, "<function ");
     repr_plain_str(r, name);
@@ -49,7 +49,7 @@ int repr_method(struct repr *r, const struct remote *obj, const struct repr_type
         rc = remote_u64(obj, l->method_self, &self);
     if (rc == 0)
         rc = mem_read_u64(r->v->mem, function + name_at, &name);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     repr_add(r, self ? "<bound method " : "<unbound method ");
     add_class_27(r, obj);
@@ -76,7 +76,7 @@ int repr_builtin(struct repr *r, const struct remote *obj, const struct repr_typ
         rc = mem_read_u64(r->v->mem, definition, &name);
     if (rc == 0)
         rc = mem_read_cstr(r->v->mem, name, text, sizeof(text));
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     bool method = self && py_type_name(r->v, self, type_name, sizeof(type_name)) == 0 &&
                   strcmp(type_name, "module") != 0;
@@ -99,14 +99,14 @@ static int generator_name(struct repr *r, const struct remote *obj, uint64_t *re
     if (l->gen_qualname != LAYOUT_NONE)
         return remote_u64(obj, l->gen_qualname, ret_name);
     int rc = remote_u64(obj, l->gen_code, &code);
-    return rc < 0 ? rc : mem_read_u64(r->v->mem, code + l->co_name, ret_name);
+    return rc != 0 ? rc : mem_read_u64(r->v->mem, code + l->co_name, ret_name);
 }
 
 int repr_generator(struct repr *r, const struct remote *obj, const struct repr_type *type)
 {
     uint64_t name;
     int rc = generator_name(r, obj, &name);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     repr_add(r, "<");
     repr_add(r, type->name);
@@ -162,7 +162,7 @@ int repr_class(struct repr *r, const struct remote *obj, const struct repr_type 
     (void)type;
     struct repr_type shown;
     int rc = repr_type_load(r, obj->addr, &shown);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     if (repr_is_enum(r, &shown.type)) {
         repr_add(r, "<enum '");
@@ -187,7 +187,7 @@ int repr_exception(struct repr *r, const struct remote *obj, const struct repr_t
     int rc = remote_u64(obj, l->exc_args, &args);
     if (rc == 0)
         rc = py_tuple_size(r->v, args, &count);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     const char *dot = strrchr(type->name, '.');
     repr_add(r, dot ? dot + 1 : type->name);

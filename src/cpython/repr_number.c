@@ -20,7 +20,7 @@ static int add_int(struct repr *r, const struct remote_int *n, const char *suffi
         return 0;
     }
     int rc = mem_read(r->v->mem, n->data, digits, n->digits * sizeof(digits[0]));
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     for (size_t i = 0; i < n->digits; i++)
         digits[i] &= (1U << DIGIT_BITS) - 1;
@@ -39,7 +39,7 @@ int repr_int(struct repr *r, const struct remote *obj, const struct repr_type *t
     (void)type;
     struct remote_int n;
     int rc = remote_int(r->v, obj, &n);
-    return rc < 0 ? rc : add_int(r, &n, r->v->layout->major == 2 ? "L" : "");
+    return rc != 0 ? rc : add_int(r, &n, r->v->layout->major == 2 ? "L" : "");
 }
 
 int repr_int2(struct repr *r, const struct remote *obj, const struct repr_type *type)
@@ -48,7 +48,7 @@ int repr_int2(struct repr *r, const struct remote *obj, const struct repr_type *
     int64_t value;
     char text[32];
     int rc = remote_i64(obj, r->v->layout->int2_value, &value);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     snprintf(text, sizeof(text), "%lld", (long long)value);
     repr_add(r, text);
@@ -89,7 +89,7 @@ int repr_float(struct repr *r, const struct remote *obj, const struct repr_type 
     double value;
     char text[FLOAT_TEXT];
     int rc = double_at(obj, r->v->layout->float_value, &value);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     float_text(value, true, text);
     repr_add(r, text);

@@ -14,7 +14,7 @@ static int add_pairs(struct repr *r, scry_addr dict)
     struct dict_cursor cursor;
     scry_addr key, value;
     int rc = dict_cursor_init(&cursor, r->v, dict);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     repr_force(r, "[");
     for (bool first = true; (rc = dict_cursor_next(&cursor, &key, &value)) > 0; first = false) {
@@ -37,7 +37,7 @@ int repr_ordered_dict(struct repr *r, const struct remote *obj, const struct rep
     uint64_t used;
     const struct layout *l = r->v->layout;
     int rc = remote_u64(obj, l->dict_used, &used);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     repr_add(r, "OrderedDict(");
     if (used > 0)
@@ -50,7 +50,7 @@ int repr_default_dict(struct repr *r, const struct remote *obj, const struct rep
 {
     uint64_t factory;
     int rc = mem_read_u64(r->v->mem, obj->addr + r->v->layout->dict_size, &factory);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     repr_add(r, "defaultdict(");
     if (factory)
@@ -105,7 +105,7 @@ int repr_deque(struct repr *r, const struct remote *obj, const struct repr_type 
         rc = remote_i64(obj, at + 5 * WORD, &max);
     if (rc == 0 && (count > DEQUE_MAX_ITEMS || index > DEQUE_BLOCK))
         rc = -SCRY_E_CORRUPT;
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     char text[40] = "])";
     repr_add(r, "deque([");
@@ -175,7 +175,7 @@ int repr_date(struct repr *r, const struct remote *obj, const struct repr_type *
 {
     struct packed p;
     int rc = load_packed(r, obj, 4, &p);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     add_date(r, type->name, p.data);
     repr_force(r, ")");
@@ -186,7 +186,7 @@ int repr_datetime(struct repr *r, const struct remote *obj, const struct repr_ty
 {
     struct packed p;
     int rc = load_packed(r, obj, 10, &p);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     add_date(r, type->name, p.data);
     repr_add(r, ", ");
@@ -199,7 +199,7 @@ int repr_time(struct repr *r, const struct remote *obj, const struct repr_type *
 {
     struct packed p;
     int rc = load_packed(r, obj, 6, &p);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     repr_add(r, type->name);
     repr_add(r, "(");
@@ -221,7 +221,7 @@ int repr_timedelta(struct repr *r, const struct remote *obj, const struct repr_t
         if (rc == 0 && parts[i])
             last = i;
     }
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     char text[128];
     size_t len = (size_t)snprintf(text, sizeof(text), "%s(", type->name);
@@ -251,8 +251,8 @@ int repr_timezone(struct repr *r, const struct remote *obj, const struct repr_ty
     if (rc == 0)
         rc = mem_read_u64(r->v->mem, offset + (uint64_t)l->ob_size + WORD, &days_and_seconds);
     if (rc == 0)
-        rc = mem_read_u32(r->v->mem, offset + (uint64_t)l->ob_size + 2 * WORD, &micro);
-    if (rc < 0)
+        rc = mem_read_u32(r->v->mem, offset + (uint64_t)l->ob_size + WORD + WORD, &micro);
+    if (rc != 0)
         return rc;
     repr_add(r, type->name);
     if (!name && !days_and_seconds && !micro) {
@@ -278,7 +278,7 @@ static bool field_is_shown(struct repr *r, scry_addr field)
     scry_addr wanted;
     int64_t value;
     if (remote_load(r->v, field, &obj) < 0 || remote_type_of(r->v, &obj, &type) < 0 ||
-        type.basic_size < 2 * WORD || type.basic_size > REMOTE_WINDOW ||
+        type.basic_size < WORD + WORD || type.basic_size > REMOTE_WINDOW ||
         remote_u64(&obj, (int32_t)type.basic_size - 2 * WORD, &wanted) < 0)
         return true;
     return py_long_read(r->v, wanted, &value) != 0 || value != 0;
@@ -287,8 +287,8 @@ static bool field_is_shown(struct repr *r, scry_addr field)
 static int add_fields(struct repr *r, scry_addr obj, struct dict_cursor *fields)
 {
     scry_addr name, field, value;
-    int rc, shown = 0;
-    while ((rc = dict_cursor_next(fields, &name, &field)) > 0) {
+    int shown = 0;
+    while (dict_cursor_next(fields, &name, &field) > 0) {
         SCOPED_BUF text;
         buf_init(&text);
         if (py_str_read(r->v, name, 100, &text) < 0 || !field_is_shown(r, field) ||

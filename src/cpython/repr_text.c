@@ -90,7 +90,7 @@ int repr_str(struct repr *r, const struct remote *obj, const struct repr_type *t
     int rc = remote_str(r->v, obj, &s);
     if (rc == 0)
         rc = remote_str_each(r->v, &s, room(r), collect, &text);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     bool is_2 = r->v->layout->major == 2;
     if (is_2 && !s.is_bytes)
@@ -107,7 +107,7 @@ static int add_bytes(struct repr *r, scry_addr data, uint64_t size)
     SCOPED_BUF text;
     buf_init(&text);
     int rc = remote_str_each(r->v, &s, shown, collect, &text);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     repr_force(r, "b");
     add_quoted(r, (const uint32_t *)(const void *)text.data, text.len / sizeof(uint32_t),
@@ -121,7 +121,7 @@ int repr_bytes(struct repr *r, const struct remote *obj, const struct repr_type 
         return repr_str(r, obj, type);
     uint64_t size;
     int rc = remote_u64(obj, r->v->layout->var_size, &size);
-    return rc < 0 ? rc : add_bytes(r, obj->addr + r->v->layout->bytes_data, size);
+    return rc != 0 ? rc : add_bytes(r, obj->addr + r->v->layout->bytes_data, size);
 }
 
 int repr_bytearray(struct repr *r, const struct remote *obj, const struct repr_type *type)
@@ -131,7 +131,7 @@ int repr_bytearray(struct repr *r, const struct remote *obj, const struct repr_t
     int rc = remote_u64(obj, r->v->layout->var_size, &size);
     if (rc == 0)
         rc = remote_u64(obj, r->v->layout->bytearray_start, &start);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     size_t before = r->to->len;
     repr_add(r, "bytearray(");

@@ -11,7 +11,7 @@ static int wide_or_narrow(const struct py_view *v, struct remote_str *s)
     uint32_t words[CHUNK / 4];
     uint64_t count = s->length / 2 < ARRAY_LEN(words) ? s->length / 2 : ARRAY_LEN(words);
     int rc = mem_read(v->mem, s->data, words, count * 4);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     s->unit = 4;
     for (uint64_t i = 0; i < count; i++)
@@ -29,7 +29,7 @@ static int locate_2(const struct py_view *v, const struct remote *r, struct remo
     const struct layout *l = v->layout;
     struct remote_type type;
     int rc = remote_type_of(v, r, &type);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     if (type.flags & TYPE_BYTES) {
         s->is_bytes = true;
@@ -42,7 +42,7 @@ static int locate_2(const struct py_view *v, const struct remote *r, struct remo
     rc = remote_u64(r, l->unicode2_length, &s->length);
     if (rc == 0)
         rc = remote_u64(r, l->unicode2_data, &s->data);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     return s->length > MAX_LENGTH ? -SCRY_E_CORRUPT : wide_or_narrow(v, s);
 }
@@ -54,7 +54,7 @@ static int locate_3(const struct py_view *v, const struct remote *r, struct remo
     int rc = remote_u32(r, l->ascii_state, &state);
     if (rc == 0)
         rc = remote_u64(r, l->ascii_length, &s->length);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     state >>= l->str_kind_shift;
     bool compact = state & 8, ascii = state & 16;
@@ -211,7 +211,7 @@ int py_bytes_read(const struct py_view *v, scry_addr bytes, size_t max, struct b
 {
     uint64_t size;
     int rc = mem_read_u64(v->mem, bytes + v->layout->var_size, &size);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     if (size > max)
         return -SCRY_E_CORRUPT;
