@@ -35,14 +35,16 @@ static int ranges_covered(const struct mem_range *ranges, int count, size_t byte
     return i;
 }
 
-/* One system call. The number of ranges, or a negative errno when the whole call was refused. */
+/* One system call, for at least one range. The number of ranges read, or a negative errno when the
+ * whole call was refused. */
 static int vm_read_batch(pid_t tid, const struct mem_range *ranges, int count)
 {
     struct iovec local[BATCH], remote[BATCH];
-    for (int i = 0; i < count; i++) {
+    int i = 0;
+    do {
         local[i] = (struct iovec){ranges[i].to, ranges[i].len};
         remote[i] = (struct iovec){(void *)(uintptr_t)ranges[i].addr, ranges[i].len};
-    }
+    } while (++i < count);
     ssize_t got =
         process_vm_readv(tid, local, (unsigned long)count, remote, (unsigned long)count, 0);
     if (got >= 0)

@@ -72,6 +72,15 @@ static int open_living_dir(struct process *p, const struct proc_stat *stat)
     return fd;
 }
 
+/* Two files are bound to the address space they were opened with, and read as empty when it is
+ * gone. Any stretch will do: pagemap at 0 is the entry of a page that is not there, mem at 0 an
+ * error. */
+static int open_space(const struct process *p)
+{
+    int fd = openat(p->proc_fd, "pagemap", O_RDONLY | O_CLOEXEC);
+    return fd >= 0 ? fd : openat(p->proc_fd, "mem", O_RDONLY | O_CLOEXEC);
+}
+
 static void read_exe(struct process *p)
 {
     static const char mark[] = " (deleted)";
@@ -199,8 +208,7 @@ static int fill_in(struct process *p, struct error *err)
     p->start_time = stat.start_time;
     p->start_code = stat.start_code;
     p->start_stack = stat.start_stack;
-    p->arg_start = stat.arg_start;
-    p->auxv_fd = openat(p->proc_fd, "auxv", O_RDONLY | O_CLOEXEC);
+    p->space_fd = open_space(p);
     p->root = procfs_link(p->proc_fd, "root");
     read_exe(p);
     if (!p->exe)
@@ -215,7 +223,7 @@ int process_peek(pid_t pid, struct process **ret_process, struct error *err)
     struct process *p = calloc(1, sizeof(*p));
     if (!p)
         return error_set(err, -SCRY_E_NO_MEMORY, "out of memory");
-    *p = (struct process){.pid = pid, .proc_fd = -1, .stat_fd = -1, .auxv_fd = -1};
+    *p = (struct process){.pid = pid, .proc_fd = -1, .stat_fd = -1, .space_fd = -1};
     int rc = fill_in(p, err);
     if (rc) {
         process_close(p);
@@ -250,7 +258,7 @@ void process_close(struct process *process)
 {
     if (!process)
         return;
-    int fds[] = {process->proc_fd, process->stat_fd, process->auxv_fd};
+    int fds[] = {process->proc_fd, process->stat_fd, process->space_fd};
     for (size_t i = 0; i < ARRAY_LEN(fds); i++)
         if (fds[i] >= 0)
             close(fds[i]);
@@ -281,12 +289,11 @@ bool process_execed(const struct process *process)
     if (stat.state == 'Z' || stat.state == 'X')
         return false;
     if (process->start_stack && stat.start_stack &&
-        (stat.start_code != process->start_code || stat.start_stack != process->start_stack ||
-         stat.arg_start != process->arg_start))
+        (stat.start_code != process->start_code || stat.start_stack != process->start_stack))
         return true;
     /* Without address randomisation all of those may come out the same. */
     char word[8];
-    if (process->auxv_fd >= 0 && pread(process->auxv_fd, word, sizeof(word), 0) == 0)
+    if (process->space_fd >= 0 && pread(process->space_fd, word, sizeof(word), 0) == 0)
         return process_alive(process);
     struct stat st;
     return process->exe_inode && !fstatat(process->proc_fd, "exe", &st, 0) &&

@@ -19,10 +19,11 @@ struct process {
     bool other_mount_ns; /* lives in another mount namespace or root folder than scry */
     bool other_pid_ns;
     /* private to process*.c */
-    char *root;  /* its root folder as we see it: "/" unless it has been chroot'ed */
-    int stat_fd; /* stays with this very process: a reused pid reads as gone */
-    int auxv_fd; /* stays with this very address space: empty after exec; -1 when hidden */
-    uint64_t start_code, start_stack, arg_start;
+    char *root;   /* its root folder as we see it: "/" unless it has been chroot'ed */
+    int stat_fd;  /* stays with this very process: a reused pid reads as gone */
+    int space_fd; /* stays with this very address space: reads as empty after exec; -1 when hidden
+                   */
+    uint64_t start_code, start_stack;
     uint64_t exe_dev, exe_inode;
 };
 
@@ -35,8 +36,7 @@ void process_close(struct process *process);
 
 /* Still the same process, and not a zombie. One cheap system call or two. */
 bool process_alive(const struct process *process);
-/* Has another program been exec'ed since? Compares /proc/PID/exe and the auxv/start stack address.
- */
+/* Has another program been exec'ed since, be it the same one again? */
 bool process_execed(const struct process *process);
 
 /* A thread of this process that still has its memory: the first, unless that has ended; 0 if none.

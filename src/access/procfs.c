@@ -74,7 +74,7 @@ enum {
     STAT_START_TIME = 22,
     STAT_START_CODE = 26
 };
-enum { STAT_START_STACK = 28, STAT_ARG_START = 48, STAT_LAST = 48 };
+enum { STAT_START_STACK = 28, STAT_LAST = 28 };
 
 int proc_stat_parse(const char *text, struct proc_stat *ret_stat)
 {
@@ -101,7 +101,6 @@ int proc_stat_parse(const char *text, struct proc_stat *ret_stat)
         .start_time = fields[STAT_START_TIME],
         .start_code = fields[STAT_START_CODE],
         .start_stack = fields[STAT_START_STACK],
-        .arg_start = fields[STAT_ARG_START],
     };
     size_t len = (size_t)(close - open - 1);
     if (len > sizeof(s.comm) - 1)
