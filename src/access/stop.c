@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>
@@ -22,8 +21,8 @@
 #include "access/procfs.h"
 
 #define OWED_MAX 64
-#define POLITE_POLLS                                                                               \
-    16 /* first polls that only yield: a running thread stops within microseconds */
+#define QUICK_POLLS                                                                                \
+    20 /* the first follow at once: a thread on another CPU stops within microseconds */
 
 /* ptrace ties a tracee to the tracing thread, and so does this. */
 static _Thread_local pid_t owed[OWED_MAX];
@@ -105,10 +104,10 @@ static enum event await(pid_t tid, scry_nsec limit, int *ret_signal)
         scry_nsec t = now();
         if (t >= deadline)
             return EVENT_NONE;
-        if (polls < POLITE_POLLS) {
-            sched_yield();
+        /* Then sleep, and do not yield: to get the CPU back after a yield takes a whole turn of
+         * whoever else is ready, and the thread would be held all that time. */
+        if (polls < QUICK_POLLS)
             continue;
-        }
         scry_nsec span = pause < deadline - t ? pause : deadline - t;
         struct timespec ts = {(time_t)(span / SCRY_NSEC_PER_SEC), (long)(span % SCRY_NSEC_PER_SEC)};
         nanosleep(&ts, NULL);

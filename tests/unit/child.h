@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 struct child {
@@ -18,6 +19,13 @@ struct child {
 /* `body` runs in the child with its two ends of the pipes and an argument; it tells that it is
  * ready by writing at least one byte. */
 typedef void child_body(int in, int out, void *arg);
+
+/* Between two looks at something that is about to happen: lets others run, and comes back soon. */
+static inline void breathe(void)
+{
+    struct timespec t = {0, 20000};
+    nanosleep(&t, NULL);
+}
 
 static inline void child_say(int out, char c)
 {

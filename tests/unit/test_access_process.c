@@ -144,7 +144,7 @@ static void *outlives_the_first(void *arg)
 {
     (void)arg;
     while (first_thread_state() != 'Z')
-        sched_yield();
+        breathe();
     child_say(thread_ends[1], 'r');
     child_hear(thread_ends[0]);
     _exit(0);

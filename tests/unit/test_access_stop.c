@@ -4,7 +4,6 @@
 #include <cmocka.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -51,14 +50,14 @@ static char state_of(pid_t tid)
 static void await_state(pid_t tid, char state)
 {
     while (state_of(tid) != state)
-        sched_yield();
+        breathe();
 }
 
 static void await_beat(void)
 {
     uint64_t before = shared->beats;
     while (shared->beats == before)
-        sched_yield();
+        breathe();
 }
 
 static void count_signal(int n)
@@ -80,13 +79,12 @@ static void a_stopped_thread_stands_still(void **state)
 {
     (void)state;
     struct child c = child_start_ready(beats, NULL);
-    for (int i = 0; i < 2000; i++) {
+    for (int i = 0; i < 1000; i++) {
         struct stop s;
         assert_int_equal(stop_thread(&s, c.pid, SECOND), 0);
         assert_true(s.held);
         uint64_t before = shared->beats;
-        for (int yields = 0; yields < 3; yields++)
-            sched_yield();
+        breathe();
         assert_int_equal(shared->beats, before);
         stop_release(&s);
         stop_release(&s);
@@ -103,7 +101,7 @@ static void no_signal_is_lost_or_doubled(void **state)
     (void)state;
     struct child c = child_start_ready(beats, NULL);
     uint64_t sent = 0;
-    for (int i = 0; i < 3000; i++) {
+    for (int i = 0; i < 900; i++) {
         struct stop s;
         /* Before, while and after it is held; each counted before the next is sent, as equal ones
          * merge. */
@@ -116,7 +114,7 @@ static void no_signal_is_lost_or_doubled(void **state)
         if (i % 3 == 2)
             kill(c.pid, SIGUSR1), sent++;
         while (shared->signals < sent)
-            sched_yield();
+            breathe();
     }
     await_beat();
     assert_int_equal(shared->signals, sent);
@@ -142,7 +140,7 @@ static void a_process_stopped_by_job_control_stays_so(void **state)
     kill(c.pid, SIGCONT);
     await_beat();
     while (shared->signals < 1)
-        sched_yield();
+        breathe();
     child_end(&c);
 }
 
@@ -150,7 +148,7 @@ static void stopping_meets_job_control(void **state)
 {
     (void)state;
     struct child c = child_start_ready(beats, NULL);
-    for (int i = 0; i < 300; i++) {
+    for (int i = 0; i < 100; i++) {
         struct stop s;
         kill(c.pid, SIGSTOP);
         assert_int_equal(stop_thread(&s, c.pid, SECOND), 0);
@@ -279,7 +277,7 @@ static void the_real_parent_hears_of_the_end(void **state)
             kill(shared->tids[0], SIGKILL);
         stop_release(&s);
         while (stop_settle())
-            sched_yield();
+            breathe();
         char how = child_hear(c.from);
         assert_true(how == SIGTERM || how == SIGKILL);
         child_end(&c);
@@ -311,7 +309,7 @@ static void what_cannot_stop_is_let_go_later(void **state)
     assert_int_equal(stop_thread(&s, c.pid, 1000000), -SCRY_E_TORN);
     child_say(c.to, 'x');
     while (stop_settle())
-        sched_yield();
+        breathe();
     await_beat();
     assert_int_equal(stop_thread(&s, c.pid, SECOND), 0);
     stop_release(&s);

@@ -3,7 +3,6 @@
 #include <stddef.h>
 #include <cmocka.h>
 #include <pthread.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/syscall.h>
 
@@ -55,7 +54,7 @@ static void look_until_blocked(struct task_watch *w)
 {
     bool ran;
     while (task_watch_look(w, &ran) != TASK_BLOCKED || ran)
-        sched_yield();
+        breathe();
 }
 
 static void threads_are_listed_with_their_names(void **state)
@@ -136,7 +135,7 @@ static void a_thread_on_a_cpu_runs(void **state)
     assert_int_equal(process_open(c.pid, &p, NULL), 0);
     assert_int_equal(task_watch_open(&w, p, c.pid), 0);
     while (task_watch_look(&w, &ran) != TASK_RUNNING)
-        sched_yield();
+        breathe();
     for (int i = 0; i < 100; i++)
         assert_int_equal(task_watch_look(&w, &ran), TASK_RUNNING);
     task_watch_close(&w);

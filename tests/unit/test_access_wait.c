@@ -7,7 +7,6 @@
 #include <linux/futex.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -171,7 +170,7 @@ static void await_reason(struct child *c, const char *expected)
         task_wait_reason(p, c->pid, seen, sizeof(seen));
         if (!strcmp(seen, expected))
             break;
-        sched_yield();
+        breathe();
     }
     process_close(p);
     assert_string_equal(seen, expected);
