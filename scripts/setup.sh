@@ -102,7 +102,8 @@ need_node() {
     [ -f tests/package.json ] || return 0
     [ "$(cat tests/node_modules/stamp 2>/dev/null)" != "$(hash_of tests/package.json)" ] || return 0
     command -v npm >/dev/null || need_packages nodejs npm
-    step "installing the modules of the browser tests" fill_node || die "npm could not install the modules"
+    step "installing the modules of the browser tests" fill_node ||
+        warn "npm could not install the modules of the browser tests: those fail"
 }
 
 fill_node() {
