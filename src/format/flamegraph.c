@@ -228,26 +228,38 @@ static const char *file_part(const struct box *box)
     return last;
 }
 
-/* The part of the label that fits: all of it, the name alone, or the beginning of the name. */
+/* What of the name fits: all, or its last part ("_format" of "dump.<locals>._format"), or the beginning of
+ * that. */
+static void add_name(struct buf *shown, const char *name, bool qualified, size_t columns)
+{
+    size_t taken;
+    if (qualified && name[fitting(name, columns, &taken)]) {
+        const char *dot = strrchr(name, '.');
+        name = dot && dot[1] ? dot + 1 : name;
+    }
+    size_t length = fitting(name, columns, &taken);
+    if (name[length])
+        length = fitting(name, columns - 1, &taken);
+    buf_add(shown, name, length);
+    if (name[length])
+        buf_add_str(shown, "…");
+}
+
+/* The whole label if it fits, else what fits of the name. */
 static void put_label(FILE *out, const struct box *box, double pixels)
 {
-    const char *label = box->label, *where = file_part(box);
     double room = (pixels - 2 * PADDING) / CHAR_WIDTH;
     if (room < 3)
         return;
     size_t columns = (size_t)room, taken;
-    SCOPED_BUF shown;
+    const char *where = file_part(box);
+    SCOPED_BUF name, shown;
+    buf_init(&name);
     buf_init(&shown);
-    size_t name = where ? (size_t)(where - label) : strlen(label);
-    size_t all = fitting(label, columns, &taken);
-    if (all >= name) {
-        buf_add(&shown, label, name);
-    } else {
-        buf_add(&shown, label, fitting(label, columns - 1, &taken));
-        buf_add_str(&shown, "…");
-    }
+    buf_add(&name, box->label, where ? (size_t)(where - box->label) : strlen(box->label));
+    add_name(&shown, name.data, where, columns);
     put_escaped(out, shown.data);
-    if (where && !label[all]) {
+    if (where && !box->label[fitting(box->label, columns, &taken)]) {
         fputs("<tspan>", out);
         put_escaped(out, where);
         fputs("</tspan>", out);

@@ -36,6 +36,9 @@
     };
     box.columns = columns(label);
     box.nameColumns = columns(box.name);
+    /* What is shown of a qualified name where it does not fit: its last part. */
+    const dot = cut < 0 ? -1 : box.name.lastIndexOf('.');
+    box.tail = dot + 1 < box.name.length ? box.name.slice(dot + 1) : box.name;
     g.dataset.index = index;
     g.setAttribute('role', 'button');
     return box;
@@ -65,6 +68,7 @@
   let zoomed = root, pattern = '', glide = 0;
 
   function beginning(text, room) {
+    if (columns(text) <= room) return text;
     let n = 0, kept = '';
     for (const c of text) {
       n += wide(c) ? 2 : 1;
@@ -90,7 +94,7 @@
         text.append(where);
       }
     } else {
-      text.textContent = box.nameColumns <= chars ? box.name : beginning(box.name, chars);
+      text.textContent = box.nameColumns <= chars ? box.name : beginning(box.tail, chars);
     }
   }
 

@@ -74,6 +74,13 @@ export const flamegraph = {
     assert.ok(lengths[1] > 2 * lengths[0], String(lengths));
   },
 
+  async 'of a qualified name that does not fit, the last part stays'({ open, make }) {
+    const wanted = 'JSONEncoder.encode (json/encoder.py:200)', seen = [];
+    for (const width of [700, 1300, 1800, 3600])
+      seen.push((await box(await open(make('web', 'flamegraph'), { width }), wanted)).text);
+    assert.deepEqual(seen, ['encode', 'encode', 'JSONEncoder.encode', wanted]);
+  },
+
   async 'it follows the window when that is resized'({ open, make }) {
     const page = await open(make('web', 'flamegraph'), { width: 1200 });
     await page.setViewportSize({ width: 700, height: 500 });
