@@ -143,6 +143,6 @@ void process_container(const struct process *process, char *to, size_t cap)
     if (fstatat(process->proc_fd, "root", &theirs, 0) || stat("/", &ours) ||
         (theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino))
         return;
-    bool seen_from_here = process->root && strcmp(process->root, "/");
+    bool seen_from_here = process->root && strcmp(process->root, "/") != 0;
     snprintf(to, cap, "%s", seen_from_here ? "chroot" : "other root");
 }

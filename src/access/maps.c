@@ -27,7 +27,7 @@ static void undo_escapes(char *path)
 static bool cut_suffix(char *s, const char *suffix)
 {
     size_t len = strlen(s), n = strlen(suffix);
-    if (len < n || strcmp(s + len - n, suffix))
+    if (len < n || strcmp(s + len - n, suffix) != 0)
         return false;
     s[len - n] = '\0';
     return true;

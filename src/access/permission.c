@@ -10,18 +10,13 @@
 
 #include "access/permission_facts.h"
 
-static void say(char *to, size_t cap, const char *format, va_list args)
-{
-    vsnprintf(to, cap, format, args);
-}
-
 __attribute__((format(printf, 3, 4))) static void refuse(struct diagnosis *d, const char *reason,
                                                          const char *format, ...)
 {
     va_list args;
     va_start(args, format);
     d->reason = reason;
-    say(d->why, sizeof(d->why), format, args);
+    vsnprintf(d->why, sizeof(d->why), format, args);
     va_end(args);
 }
 
@@ -30,7 +25,7 @@ __attribute__((format(printf, 2, 3))) static void advise(struct diagnosis *d, co
 {
     va_list args;
     va_start(args, format);
-    say(d->remedy, sizeof(d->remedy), format, args);
+    vsnprintf(d->remedy, sizeof(d->remedy), format, args);
     va_end(args);
 }
 

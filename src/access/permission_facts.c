@@ -73,7 +73,7 @@ static bool same_userns(int proc_fd)
 static bool in_own_pidns(void)
 {
     char *link = procfs_link(AT_FDCWD, "/proc/self/ns/pid");
-    bool own = link && strcmp(link, "pid:[4026531836]");
+    bool own = link && strcmp(link, "pid:[4026531836]") != 0;
     free(link);
     return own;
 }

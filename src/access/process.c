@@ -235,9 +235,9 @@ int process_peek(pid_t pid, struct process **ret_process, struct error *err)
 
 int process_open(pid_t pid, struct process **ret_process, struct error *err)
 {
-    struct process *p;
+    struct process *p = NULL;
     int rc = process_peek(pid, &p, err);
-    if (rc)
+    if (rc || !p)
         return rc;
     /* The memory map is hidden from those who may not look; an empty one belongs to a process that
      * ends. */

@@ -116,7 +116,7 @@ const char *proc_status_find(const char *status, const char *name)
     for (const char *line = status; line; line = strchr(line, '\n')) {
         if (*line == '\n')
             line++;
-        if (strncmp(line, name, len) || line[len] != ':')
+        if (strncmp(line, name, len) != 0 || line[len] != ':')
             continue;
         line += len + 1;
         return line + strspn(line, " \t");

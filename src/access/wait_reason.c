@@ -66,7 +66,7 @@ static char task_state(const struct process *process, pid_t tid)
 static int polled_descriptor(pid_t tid, const char *name, const struct blocked_call *call)
 {
     struct pollfd item;
-    if ((strcmp(name, "poll") && strcmp(name, "ppoll")) || call->args[1] != 1)
+    if ((strcmp(name, "poll") != 0 && strcmp(name, "ppoll") != 0) || call->args[1] != 1)
         return -1;
     struct iovec local = {&item, sizeof(item)};
     struct iovec remote = {(void *)(uintptr_t)call->args[0], sizeof(item)};

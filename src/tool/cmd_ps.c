@@ -53,7 +53,7 @@ static bool named_python(const char *command, struct py_version *ret_version)
     for (const char *at = name; at < command + len; at++)
         if (*at == '/')
             name = at + 1;
-    if (strncmp(name, "python", 6))
+    if (strncmp(name, "python", 6) != 0)
         return false;
     const char *rest = name + 6;
     if (sscanf(rest, "%1u.%2u%n", &major, &minor, &end) == 2)
