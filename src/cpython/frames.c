@@ -13,8 +13,12 @@
 
 #define MAX_FRAME_SIZE 512
 #define MAX_CHUNKS     16384
-#define MAX_PLACES     4096
-#define NO_OFFSET      INT32_MAX /* the instruction lies outside of its code: no line */
+/* Frame objects of the last stack are read together, if there are enough of them to make it worth while. */
+#define OLD_BATCH  128
+#define OLD_MIN    4
+#define OLD_AHEAD  64 /* how far ahead in the old stack a frame is looked for */
+#define MAX_PLACES 4096
+#define NO_OFFSET  INT32_MAX /* the instruction lies outside of its code: no line */
 
 /* One copied chunk: the part of the data stack the walk is in now. */
 struct window {
@@ -34,6 +38,8 @@ struct walk_memory {
     const struct py_code **codes;
     size_t code_cap;
     struct window window;
+    unsigned char *copies; /* of frame objects */
+    size_t copies_cap;
 };
 
 void walk_memory_free(struct walk_memory *m)
@@ -45,7 +51,20 @@ void walk_memory_free(struct walk_memory *m)
     free(m->code_addrs);
     free(m->codes);
     free(m->window.data);
+    free(m->copies);
     free(m);
+}
+
+static bool reserve_copies(struct walk_memory *m, size_t size)
+{
+    if (m->copies_cap >= size)
+        return true;
+    unsigned char *grown = realloc(m->copies, size * 2);
+    if (!grown)
+        return false;
+    m->copies = grown;
+    m->copies_cap = size * 2;
+    return true;
 }
 
 struct found_frame *found_add(struct found_frames *f)
@@ -83,7 +102,7 @@ static void note_place(struct walk_memory *m, scry_addr addr, size_t len, bool f
         m->places = grown;
         m->place_cap = cap;
     }
-    m->places[m->place_count++] = (struct walk_place){addr, len, fixed};
+    m->places[m->place_count++] = (struct walk_place){.addr = addr, .len = len, .fixed = fixed};
 }
 
 size_t walk_places(const struct python *py, const struct walk_place **ret_places)
@@ -94,20 +113,66 @@ size_t walk_places(const struct python *py, const struct walk_place **ret_places
 
 /* ---- up to 3.10 ---- */
 
+/* Copies of the frames of the last stack, made with few reads: most of them are still there. */
+struct old_frames {
+    const struct py_frame *frames; /* leaf first */
+    size_t count;                  /* of those whose copies are complete */
+    size_t size;
+    const unsigned char *copies;
+    size_t next; /* where the chain is likely to go on */
+};
+
+static void read_old_frames(struct python *py, const struct py_thread *t, size_t size,
+                            struct old_frames *ret)
+{
+    struct walk_memory *m = py->walk;
+    struct mem_range ranges[OLD_BATCH];
+    *ret = (struct old_frames){.frames = t->frames, .size = size};
+    if (t->frame_count < OLD_MIN || !reserve_copies(m, t->frame_count * size))
+        return;
+    ret->copies = m->copies;
+    while (ret->count < t->frame_count) {
+        int n = 0;
+        for (size_t i = ret->count; i < t->frame_count && n < OLD_BATCH; i++, n++)
+            ranges[n] = (struct mem_range){t->frames[i].addr, m->copies + i * size, size};
+        int got = mem_readv(py->view.mem, ranges, n);
+        if (got > 0)
+            ret->count += (size_t)got;
+        if (got < n)
+            return;
+    }
+}
+
+static const unsigned char *find_old_frame(struct old_frames *old, scry_addr addr)
+{
+    for (size_t i = old->next; i < old->count && i < old->next + OLD_AHEAD; i++) {
+        if (old->frames[i].addr == addr) {
+            old->next = i + 1;
+            return old->copies + i * old->size;
+        }
+    }
+    return NULL;
+}
+
 static int walk_objects(struct python *py, const struct py_thread *t, struct walk_memory *m)
 {
     const struct layout *l = &py->layout;
     unsigned char copy[MAX_FRAME_SIZE];
     size_t size = (size_t)l->fr_f_lasti + 4;
-    struct raw r = {copy, size};
+    struct old_frames old;
     scry_addr at;
     int error = mem_read_u64(py->view.mem, t->tstate + (scry_addr)l->ts_frame, &at);
     if (error < 0)
         return error;
+    read_old_frames(py, t, size, &old);
     while (at) {
-        error = mem_read(py->view.mem, at, copy, size);
-        if (error < 0)
-            return error;
+        struct raw r = {find_old_frame(&old, at), size};
+        if (!r.data) {
+            r.data = copy;
+            error = mem_read(py->view.mem, at, copy, size);
+            if (error < 0)
+                return error;
+        }
         note_place(m, at, size, false);
         struct found_frame *f = found_add(&m->found);
         if (!f)
@@ -213,8 +278,13 @@ static int start_walk(struct python *py, const struct py_thread *t, struct windo
     w->chunks_left = MAX_CHUNKS;
     if (!chunk || top <= chunk + CHUNK_HEADER || top - chunk > MAX_CHUNK)
         return 0;
-    if (window_fill(py, w, chunk, top - chunk) == 0)
-        w->next_chunk = raw_u64((struct raw){w->data, w->len}, 0);
+    if (window_fill(py, w, chunk, top - chunk) == 0) {
+        struct raw copy = {w->data, w->len};
+        uint64_t size = raw_u64(copy, 8);
+        w->next_chunk = raw_u64(copy, 0);
+        if (size > w->len && size <= MAX_CHUNK && py->walk->place_count)
+            py->walk->places[py->walk->place_count - 1].room = (size_t)size - w->len;
+    }
     return 0;
 }
 

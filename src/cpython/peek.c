@@ -7,8 +7,10 @@
 #include "cpython/walk.h"
 #include "util/table.h"
 
-#define MAX_RANGES 8192
-#define MERGE_GAP  512 /* ranges closer than this are read as one: bytes are cheaper than ranges */
+#define RECENT           16
+#define RECENT_PER_STACK 3
+#define MAX_RANGES       8192
+#define MERGE_GAP        512 /* ranges closer than this are read as one: bytes are cheaper than ranges */
 #define CHUNK_SLACK                                                                                \
     1024 /* read so far beyond the live end of the data stack: it may have grown                   \
           */
@@ -43,6 +45,10 @@ struct peek {
     struct found_frames last;  /* of the last one that was proved */
     bool has_last;
     bool has_guess;
+    scry_addr recent[RECENT]; /* frames outside of the data stack that were innermost lately */
+    unsigned recent_next;
+    scry_addr recent_code[RECENT];
+    unsigned recent_code_next;
     int churn; /* looks for which code objects are still checked one by one */
 
     struct py_thread scratch;  /* for walks that only learn */
@@ -94,7 +100,7 @@ static bool add_place(struct peek *p, scry_addr addr, size_t len, bool fixed)
         p->places = grown;
         p->place_cap = cap;
     }
-    p->places[p->place_count++] = (struct walk_place){addr, len, fixed};
+    p->places[p->place_count++] = (struct walk_place){.addr = addr, .len = len, .fixed = fixed};
     return true;
 }
 
@@ -249,6 +255,54 @@ static size_t frame_size(const struct layout *l)
     return l->if_size == LAYOUT_NONE ? (size_t)l->fr_f_lasti + 4 : (size_t)l->if_size;
 }
 
+/* The innermost frames come and go; those outside of the data stack come back at the same addresses more often
+ * than not, so a few are read although the last stack did not have them. */
+static void remember_recent(struct peek *p, const struct walk_place *places, size_t count,
+                            size_t single)
+{
+    size_t seen = 0;
+    for (size_t i = 0; i < count && seen < RECENT_PER_STACK; i++) {
+        if (places[i].len != single || places[i].fixed)
+            continue;
+        seen++;
+        bool known = false;
+        for (size_t k = 0; k < RECENT && !known; k++)
+            known = p->recent[k] == places[i].addr;
+        if (!known)
+            p->recent[p->recent_next++ % RECENT] = places[i].addr;
+    }
+    for (size_t k = 0; k < RECENT; k++)
+        add_place(p, p->recent[k], single, false);
+}
+
+/* The same for the code that runs in them. */
+static void predict_recent_code(struct peek *p, struct python *py, const struct py_thread *t)
+{
+    if (!must_check_code(p, &py->layout))
+        return;
+    for (size_t i = 0; i < t->frame_count && i < RECENT_PER_STACK; i++) {
+        scry_addr addr = t->frames[i].code->addr;
+        bool known = false;
+        for (size_t k = 0; k < RECENT && !known; k++)
+            known = p->recent_code[k] == addr;
+        if (!known)
+            p->recent_code[p->recent_code_next++ % RECENT] = addr;
+    }
+    for (size_t k = 0; k < RECENT; k++) {
+        const struct py_code *code =
+            p->recent_code[k] ? code_cache_peek(&py->codes, p->recent_code[k]) : NULL;
+        if (code)
+            predict_code(p, py, code);
+    }
+}
+
+void peek_forget(struct peek *p)
+{
+    memset(p->recent, 0, sizeof(p->recent));
+    memset(p->recent_code, 0, sizeof(p->recent_code));
+    p->has_guess = p->has_last = false;
+}
+
 void peek_learn(struct peek *p, struct python *py, const struct py_thread *t)
 {
     const struct layout *l = &py->layout;
@@ -258,14 +312,10 @@ void peek_learn(struct peek *p, struct python *py, const struct py_thread *t)
     p->has_guess = p->has_last = false;
     predict_fixed_parts(p, py, t);
     for (size_t i = 0; i < count; i++) {
-        /* A chunk, not a single frame: leave room for it to grow. The first one met is the newest.
-         */
-        bool is_chunk = l->if_size != LAYOUT_NONE && places[i].len != frame_size(l);
-        if (is_chunk && (i == 0))
-            add_place(p, places[i].addr, places[i].len + CHUNK_SLACK, false);
-        else
-            add_place(p, places[i].addr, places[i].len, places[i].fixed);
+        size_t slack = places[i].room < CHUNK_SLACK ? places[i].room : CHUNK_SLACK;
+        add_place(p, places[i].addr, places[i].len + slack, places[i].fixed);
     }
+    remember_recent(p, places, count, frame_size(l));
     if (l->cframe_current_frame != LAYOUT_NONE) {
         uint64_t cframe;
         if (mem_read_u64(py->view.mem, t->tstate + (scry_addr)l->ts_cframe, &cframe) == 0)
@@ -275,6 +325,7 @@ void peek_learn(struct peek *p, struct python *py, const struct py_thread *t)
     for (size_t i = 0; i < t->frame_count && must_check_code(p, l); i++)
         if (t->frames[i].code != last)
             predict_code(p, py, last = t->frames[i].code);
+    predict_recent_code(p, py, t);
     make_ranges(p);
 }
 

@@ -39,6 +39,8 @@ void peek_free(struct peek *p);
 void peek_reset(struct peek *p);
 /* Take the prediction from what python_walk() has just met. */
 void peek_learn(struct peek *p, struct python *py, const struct py_thread *t);
+/* Something of it is no longer there: start afresh. */
+void peek_forget(struct peek *p);
 bool peek_has_guess(const struct peek *p);
 
 /* How many ranges the next reading takes, and the ranges themselves. */

@@ -71,11 +71,17 @@ struct threads_mark {
 };
 void python_threads_mark(struct python *py, struct threads_mark *ret_mark);
 bool python_threads_same(struct python *py, const struct threads_mark *mark);
+/* The same as part of another read: `values` has room for THREADS_MARK_MAX. */
+int threads_mark_ranges(const struct threads_mark *mark, uint64_t *values,
+                        struct mem_range *ranges);
+bool threads_mark_same(const struct threads_mark *mark, const uint64_t *values);
 /* Read one thread's frames (and refresh owns_gil). CORRUPT when the thread state belongs to another
  * thread now: list the threads anew. The thread should stand still; if it does not,
  * what comes back is bounded and harmless, but may be torn. */
 int python_walk(struct python *py, struct py_thread *thread);
 void py_threads_done(struct py_threads *list);
+/* The thread state that holds this interpreter's GIL; 0 = nobody, or a free-threaded build. */
+scry_addr python_gil_holder(struct python *py, scry_addr interp);
 /* Ask again who holds the GIL, for this thread alone. */
 int python_refresh_gil(struct python *py, struct py_thread *thread);
 

@@ -153,30 +153,29 @@ int python_threads(struct python *py, struct py_threads *list)
     return r;
 }
 
+scry_addr python_gil_holder(struct python *py, scry_addr interp)
+{
+    scry_addr holder = 0, gil;
+    if (py->tstate_current_at)
+        mem_read_u64(py->view.mem, py->tstate_current_at, &holder);
+    else if (py->layout.is_ceval_gil != LAYOUT_NONE && !py->layout.free_threaded &&
+             mem_read_u64(py->view.mem, interp + (scry_addr)py->layout.is_ceval_gil, &gil) == 0)
+        holder = read_gil_holder(py, gil);
+    return holder;
+}
+
 int python_refresh_gil(struct python *py, struct py_thread *t)
 {
     const struct layout *l = &py->layout;
-    if (l->free_threaded) {
-        uint32_t status;
-        int r = mem_read_u32(py->view.mem, t->tstate + (scry_addr)l->ts_status, &status);
-        if (r == 0)
-            t->owns_gil = is_attached(status);
-        return r;
+    if (!l->free_threaded) {
+        t->owns_gil = python_gil_holder(py, t->interp) == t->tstate;
+        return 0;
     }
-    scry_addr holder = 0;
-    if (py->tstate_current_at) {
-        int r = mem_read_u64(py->view.mem, py->tstate_current_at, &holder);
-        if (r < 0)
-            return r;
-    } else if (l->is_ceval_gil != LAYOUT_NONE) {
-        scry_addr gil;
-        int r = mem_read_u64(py->view.mem, t->interp + (scry_addr)l->is_ceval_gil, &gil);
-        if (r < 0)
-            return r;
-        holder = read_gil_holder(py, gil);
-    }
-    t->owns_gil = holder == t->tstate;
-    return 0;
+    uint32_t status;
+    int r = mem_read_u32(py->view.mem, t->tstate + (scry_addr)l->ts_status, &status);
+    if (r == 0)
+        t->owns_gil = is_attached(status);
+    return r;
 }
 
 void python_threads_mark(struct python *py, struct threads_mark *ret)
@@ -202,12 +201,22 @@ void python_threads_mark(struct python *py, struct threads_mark *ret)
     }
 }
 
+int threads_mark_ranges(const struct threads_mark *mark, uint64_t *values, struct mem_range *ranges)
+{
+    for (int i = 0; i < mark->count; i++)
+        ranges[i] = (struct mem_range){mark->addrs[i], &values[i], 8};
+    return mark->count;
+}
+
+bool threads_mark_same(const struct threads_mark *mark, const uint64_t *values)
+{
+    return mark->count > 0 && memcmp(values, mark->values, (size_t)mark->count * 8) == 0;
+}
+
 bool python_threads_same(struct python *py, const struct threads_mark *mark)
 {
     struct mem_range ranges[THREADS_MARK_MAX];
     uint64_t values[THREADS_MARK_MAX];
-    for (int i = 0; i < mark->count; i++)
-        ranges[i] = (struct mem_range){mark->addrs[i], &values[i], 8};
-    return mark->count > 0 && mem_readv(py->view.mem, ranges, mark->count) == mark->count &&
-           memcmp(values, mark->values, (size_t)mark->count * 8) == 0;
+    int n = threads_mark_ranges(mark, values, ranges);
+    return mem_readv(py->view.mem, ranges, n) == n && threads_mark_same(mark, values);
 }

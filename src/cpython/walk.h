@@ -42,7 +42,8 @@ void found_done(struct found_frames *f);
 struct walk_place {
     scry_addr addr;
     size_t len;
-    bool fixed; /* stays as it is while it is reachable: a shim */
+    size_t room; /* so many more bytes behind it belong to it: a data stack may grow into them */
+    bool fixed;  /* stays as it is while it is reachable: a shim */
 };
 
 /* What the last python_walk() met, chunks and single frames; valid until the next one. */

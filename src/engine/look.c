@@ -28,7 +28,10 @@
 #define MOVED_LIMIT     0.06
 #define MOVED_MEMORY    (1.0 / 64) /* weight of one peek in moved_share */
 #define PROBE_EVERY     16
-#define PEEK_TRIES      3
+#define PEEK_TRIES     3
+#define LOOK_TRIES     3
+#define LOOK_AGAIN     1 /* threads were added meanwhile */
+#define NAME_EVERY     (200 * 1000 * 1000ULL)
 #define STOP_TRIES      4
 #define FIRST_PEEKS     64 /* made at every look, to learn quickly */
 #define STOP_SHARE      10 /* threads are stopped for at most 1/10 of the time */
@@ -239,31 +242,36 @@ static bool reserve_ranges(struct target_private *p, size_t count)
     return true;
 }
 
-/* One vectored read for all. Those whose memory is gone (a stale guess) are left out and the rest
- * is read again; ok[i] says whose copies are complete. */
-static int read_peeks(struct target *t, struct known_thread **readers, size_t count, bool *ok)
+/* One vectored read for all, and for what tells whether threads were added. Those whose memory is gone (a stale
+ * guess) are left out and the rest is read again; ok[i] says whose copies are complete. */
+static int read_peeks(struct target *t, struct known_thread **readers, size_t count, bool *ok,
+                      bool *ret_new_threads)
 {
     struct target_private *p = t->private;
+    uint64_t marks[THREADS_MARK_MAX];
     size_t first = 0;
     memset(ok, 0, count * sizeof(*ok));
     while (first < count) {
-        size_t total = 0;
+        size_t total = THREADS_MARK_MAX;
         for (size_t i = first; i < count; i++)
             total += (size_t)peek_range_count(readers[i]->peek);
         if (!reserve_ranges(p, total))
             return -SCRY_E_NO_MEMORY;
-        int n = 0;
+        int n = threads_mark_ranges(&p->mark, marks, p->ranges);
+        int mark_count = n;
         for (size_t i = first; i < count; i++)
             n += peek_ranges(readers[i]->peek, p->ranges + n);
         int got = mem_readv(t->mem, p->ranges, n);
         if (got < 0)
             return got;
+        *ret_new_threads = got < mark_count || !threads_mark_same(&p->mark, marks);
+        got -= mark_count;
         for (; first < count && got >= peek_range_count(readers[first]->peek); first++) {
             got -= peek_range_count(readers[first]->peek);
             ok[first] = true;
         }
         if (first < count)
-            first++;
+            peek_forget(readers[first++]->peek);
     }
     return 0;
 }
@@ -273,10 +281,10 @@ static enum peek_result peek_again(struct target *t, struct known_thread *k)
 {
     enum peek_result result = PEEK_MISSED;
     for (int i = 1; i < PEEK_TRIES && result == PEEK_MISSED; i++) {
-        bool ok;
+        bool ok, new_threads;
         t->stats.missed++;
-        if (peek_relearn(k->peek, t->python, &k->python) < 0 || read_peeks(t, &k, 1, &ok) < 0 ||
-            !ok)
+        if (peek_relearn(k->peek, t->python, &k->python) < 0 ||
+            read_peeks(t, &k, 1, &ok, &new_threads) < 0 || !ok)
             return PEEK_MISSED;
         result = peek_judge(k->peek, t->python, &k->python);
     }
@@ -378,9 +386,14 @@ static int plan_look(struct target *t, const struct look *look, scry_nsec now, s
 static int carry_out(struct target *t, const struct look *look, const struct plan *plan)
 {
     struct target_private *p = t->private;
-    int r = plan->peeks ? read_peeks(t, plan->read, plan->peeks, plan->complete) : 0;
+    bool new_threads = false;
+    int r = plan->peeks ? read_peeks(t, plan->read, plan->peeks, plan->complete, &new_threads) : 0;
     if (r < 0)
         return r;
+    if (new_threads) {
+        p->must_meet = true;
+        return LOOK_AGAIN;
+    }
     for (size_t i = 0; i < plan->peeks + plan->others; i++) {
         bool peeked = i < plan->peeks;
         struct known_thread *k =
@@ -422,20 +435,41 @@ static void earn_stop_credit(struct target_private *p, scry_nsec now)
 static int meet(struct target *t, scry_nsec now)
 {
     struct target_private *p = t->private;
-    if (!p->must_meet && now - p->met_at < MEET_EVERY)
-        return 0;
-    int r = known_threads_meet(t, now);
-    if (r == 0)
+    int r = p->must_meet ? known_threads_meet(t, now) : 0;
+    if (r == 0 && (p->met_at == now || now - p->named_at >= NAME_EVERY)) {
         known_threads_name(t, now);
+        p->named_at = now;
+    }
     return r;
+}
+
+/* A peek finds out by itself whether threads were added; where nobody is peeked at, it is asked for. */
+static bool threads_added(struct target *t, const struct plan *plan, scry_nsec now)
+{
+    struct target_private *p = t->private;
+    if (plan->peeks || now - p->met_at < MEET_EVERY)
+        return false;
+    p->must_meet = !python_threads_same(t->python, &p->mark);
+    if (!p->must_meet)
+        p->met_at = now;
+    return p->must_meet;
 }
 
 /* Who holds the GIL must be known before it can be looked at alone. */
 static void find_gil_holder(struct target *t)
 {
     struct target_private *p = t->private;
-    for (size_t i = 0; i < p->known_count; i++)
-        python_refresh_gil(t->python, &p->known[i]->python);
+    scry_addr interp = 0, holder = 0;
+    for (size_t i = 0; i < p->known_count; i++) {
+        struct py_thread *thread = &p->known[i]->python;
+        if (t->python->layout.free_threaded) {
+            python_refresh_gil(t->python, thread);
+            continue;
+        }
+        if (thread->interp != interp)
+            holder = python_gil_holder(t->python, interp = thread->interp);
+        thread->owns_gil = holder == thread->tstate;
+    }
 }
 
 int target_look(struct target *t, const struct look *look, const struct snapshot **ret_snapshot)
@@ -448,13 +482,18 @@ int target_look(struct target *t, const struct look *look, const struct snapshot
                       again */
     sweep_codes(t);
     earn_stop_credit(p, now);
-    int r = meet(t, now);
-    if (r == 0 && look->gil_only)
-        find_gil_holder(t);
-    if (r == 0)
-        r = plan_look(t, look, now, &plan);
-    if (r == 0)
-        r = carry_out(t, look, &plan);
+    int r = LOOK_AGAIN;
+    for (int i = 0; i < LOOK_TRIES && r == LOOK_AGAIN; i++) {
+        r = meet(t, now);
+        if (r == 0 && look->gil_only)
+            find_gil_holder(t);
+        if (r == 0)
+            r = plan_look(t, look, now, &plan);
+        if (r == 0)
+            r = threads_added(t, &plan, now) ? LOOK_AGAIN : carry_out(t, look, &plan);
+    }
+    if (r == LOOK_AGAIN)
+        r = 0;
     if (r < 0)
         return process_alive(t->process) ? r : -SCRY_E_GONE;
     for (size_t i = 0; i < p->known_count && r == 0; i++) {

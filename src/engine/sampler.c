@@ -242,7 +242,6 @@ static bool report(struct sampler *s, scry_nsec time,
                    bool (*tick)(const struct sampler_stats *, void *), void *context)
 {
     s->stats.elapsed = time;
-    s->stats.own_cpu = read_clock(CLOCK_PROCESS_CPUTIME_ID) - s->cpu_start;
     if (time >= s->next_flush) {
         s->next_flush = time + FLUSH_EVERY;
         rec_writer_flush(s->writer);
@@ -250,6 +249,7 @@ static bool report(struct sampler *s, scry_nsec time,
     if (time < s->next_report)
         return false;
     s->next_report = time + REPORT_EVERY;
+    s->stats.own_cpu = read_clock(CLOCK_PROCESS_CPUTIME_ID) - s->cpu_start;
     return tick && tick(&s->stats, context);
 }
 
@@ -284,8 +284,8 @@ static void count_missed(struct sampler *s, uint64_t first, uint64_t end)
         s->stats.missed += end - first;
 }
 
-int sampler_run(struct sampler *s, bool (*tick)(const struct sampler_stats *, void *),
-                void *context, enum sampler_end *ret_end, struct error *err)
+static int run(struct sampler *s, bool (*tick)(const struct sampler_stats *, void *), void *context,
+               enum sampler_end *ret_end, struct error *err)
 {
     prctl(PR_SET_TIMERSLACK, 1UL);
     s->start = read_clock(CLOCK_MONOTONIC);
@@ -330,4 +330,13 @@ int sampler_run(struct sampler *s, bool (*tick)(const struct sampler_stats *, vo
         slot = current > slot ? current : slot + 1;
         next = moment_in(s, slot);
     }
+}
+
+int sampler_run(struct sampler *s, bool (*tick)(const struct sampler_stats *, void *),
+                void *context, enum sampler_end *ret_end, struct error *err)
+{
+    int r = run(s, tick, context, ret_end, err);
+    s->stats.elapsed = read_clock(CLOCK_MONOTONIC) - s->start;
+    s->stats.own_cpu = read_clock(CLOCK_PROCESS_CPUTIME_ID) - s->cpu_start;
+    return r;
 }

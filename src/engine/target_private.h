@@ -53,6 +53,7 @@ struct target_private {
     bool unstarted; /* a thread was left out because it had not started yet */
     bool must_meet;
     scry_nsec met_at;
+    scry_nsec named_at;
     scry_nsec names_read_at;
 
     struct snapshot snapshot;
