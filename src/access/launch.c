@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <pwd.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -66,6 +68,24 @@ static int take_identity(const struct identity *id)
     return 0;
 }
 
+/* A folder in PATH that may not be searched makes execvp say "permission denied" for a program that is nowhere. */
+static bool is_nowhere(const char *name)
+{
+    const char *path = getenv("PATH");
+    if (!path || strchr(name, '/'))
+        return false;
+    for (const char *at = path;; at++) {
+        char file[PATH_MAX];
+        int len = (int)strcspn(at, ":");
+        int need = snprintf(file, sizeof(file), "%.*s%s%s", len, at, len ? "/" : "", name);
+        if (need < (int)sizeof(file) && !access(file, F_OK))
+            return false;
+        at += len;
+        if (!*at)
+            return true;
+    }
+}
+
 /* In the child: only what is safe after a fork. Returns only on failure. */
 static int become(char *const argv[], const struct identity *id)
 {
@@ -79,7 +99,8 @@ static int become(char *const argv[], const struct identity *id)
     if (rc)
         return -rc;
     execvp(argv[0], argv);
-    return errno;
+    rc = errno;
+    return rc == EACCES && is_nowhere(argv[0]) ? ENOENT : rc;
 }
 
 static int launch_failed(struct error *err, const char *name, int why)

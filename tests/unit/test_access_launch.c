@@ -60,6 +60,33 @@ static void what_cannot_be_run_is_named(void **state)
     launch_end(&l, 0);
 }
 
+/* A folder in PATH that is closed to us must not change the answer. As root no folder is closed. */
+static void a_closed_folder_in_path_changes_nothing(void **state)
+{
+    (void)state;
+    char *old = strdup(getenv("PATH")), path[8192];
+    char dir[] = "/tmp/scry-test-XXXXXX";
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof(path), "%s:%s", dir, old);
+    setenv("PATH", path, 1);
+    chmod(dir, 0);
+    if (!geteuid()) {
+        setenv("SUDO_UID", "65534", 1);
+        setenv("SUDO_GID", "65534", 1);
+    }
+    struct launch l;
+    struct error err = {0};
+    char *missing[] = {"no-such-program-anywhere", NULL};
+    assert_int_equal(launch_program(&l, missing, &err), -SCRY_E_LAUNCH);
+    unsetenv("SUDO_UID");
+    unsetenv("SUDO_GID");
+    setenv("PATH", old, 1);
+    rmdir(dir);
+    free(old);
+    assert_string_equal(error_text(&err),
+                        "cannot run 'no-such-program-anywhere': No such file or directory");
+}
+
 static void signals_are_as_a_shell_would_leave_them(void **state)
 {
     (void)state;
@@ -150,6 +177,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_exit_status_is_the_programs),
         cmocka_unit_test(what_cannot_be_run_is_named),
+        cmocka_unit_test(a_closed_folder_in_path_changes_nothing),
         cmocka_unit_test(signals_are_as_a_shell_would_leave_them),
         cmocka_unit_test(a_program_is_ended_kindly_or_not),
         cmocka_unit_test(the_status_survives_being_traced),
