@@ -17,6 +17,7 @@
  * trouble costs its own sample only. */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "access/stop.h"
 #include "engine/target_private.h"
@@ -144,9 +145,13 @@ static int read_stopped(struct target *t, const struct look *look, struct known_
     if (k->tid <= 0)
         return -SCRY_E_TORN;
     int r = stop_and_read(t, look, k);
-    for (int i = 1; i < STOP_TRIES && r == 0 && is_doubtful(k); i++)
+    for (int i = 1; i < STOP_TRIES && r == 0 && is_doubtful(k); i++) {
+        /* Stopped again at once it would not have moved. */
+        struct timespec pause = {.tv_nsec = 20000L << i};
+        nanosleep(&pause, NULL);
         r = stop_and_read(t, look, k);
-    k->torn = false;
+    }
+    k->torn = k->python.incomplete;
     k->root = root_of(k);
     if (r == 0)
         peek_learn(k->peek, t->python, &k->python);
