@@ -3,6 +3,8 @@
  * values of their own. */
 #include "cpython/remote.h"
 
+/* No dict is looked through further than this: a hostile one could claim a terabyte of zeros. */
+#define MAX_VISITED    (1ULL << 20)
 #define MAX_LOG2_SIZE  40
 #define ENTRY_GENERAL  24 /* hash, key, value */
 #define ENTRY_STR_KEYS 16
@@ -72,6 +74,8 @@ static int open_keys(struct dict_cursor *c, scry_addr keys_addr)
     if (rc == 0)
         rc = l->dk_size != LAYOUT_NONE ? keys_up_to_310(c, &keys) : keys_since_311(c, &keys);
     c->key_at = c->entry_size == ENTRY_GENERAL ? WORD : 0;
+    if (c->left > MAX_VISITED)
+        c->left = MAX_VISITED;
     return rc;
 }
 
@@ -93,7 +97,7 @@ static int open_table_27(struct dict_cursor *c, const struct remote *dict)
         rc = remote_u64(dict, c->v->layout->dict_table, &c->entries);
     if (rc == 0 && mask >= 1ULL << MAX_LOG2_SIZE)
         rc = -SCRY_E_CORRUPT;
-    c->left = mask + 1;
+    c->left = mask < MAX_VISITED ? mask + 1 : MAX_VISITED;
     return rc;
 }
 
