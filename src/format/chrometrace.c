@@ -77,8 +77,26 @@ static int64_t tid_of(const struct track *track)
     return track->tid ? track->tid : (int64_t)(track->thread_id & 0x7fffffff);
 }
 
+static bool make_room_for(struct trace *t, uint32_t frame)
+{
+    if (frame < t->frame_count)
+        return true;
+    size_t count = recording_frame_count(t->recording);
+    uint32_t *grown = reallocarray(t->function_of, count, sizeof(*grown));
+    if (!grown)
+        return false;
+    memset(grown + t->frame_count, 0, (count - t->frame_count) * sizeof(*grown));
+    t->function_of = grown;
+    t->frame_count = count;
+    return true;
+}
+
 static uint32_t function_of(struct trace *t, uint32_t frame)
 {
+    if (!make_room_for(t, frame)) {
+        t->failed = true;
+        return 0;
+    }
     if (t->function_of[frame])
         return t->function_of[frame] - 1;
     const struct rec_frame *f = recording_frame(t->recording, frame);
@@ -199,7 +217,9 @@ static void close_to(struct trace *t, size_t lane, size_t depth, scry_nsec time)
 
 static void add_sample(struct trace *t, const struct rec_sample *sample)
 {
-    uint32_t number = t->tracks.of_thread[sample->thread];
+    uint32_t number = tracks_find(&t->tracks, sample->thread);
+    if (number == NO_TRACK)
+        return;
     struct lane *lane = &t->lanes[number];
     scry_nsec before = lane->line.end;
     struct stretch at = timeline_next(&lane->line, sample->time, sample->weight);
@@ -226,10 +246,8 @@ static void add_sample(struct trace *t, const struct rec_sample *sample)
 
 static int put_trace(struct trace *t)
 {
-    t->frame_count = recording_frame_count(t->recording);
-    t->function_of = calloc(t->frame_count + 1, sizeof(*t->function_of));
     t->lanes = calloc(t->tracks.count + 1, sizeof(*t->lanes));
-    if (!t->function_of || !t->lanes)
+    if (!t->lanes)
         return -SCRY_E_NO_MEMORY;
     put_names(t);
     struct rec_sample sample;

@@ -196,9 +196,10 @@ static int add_up(struct pprof *p)
     struct rec_sample s;
     int more;
     while ((more = recording_next(p->recording, &s)) > 0) {
-        if (s.stack == REC_EMPTY_STACK)
+        uint32_t track = tracks_find(&p->tracks, s.thread);
+        if (s.stack == REC_EMPTY_STACK || track == NO_TRACK)
             continue;
-        struct tally *t = find_tally(p, p->tracks.of_thread[s.thread], s.stack);
+        struct tally *t = find_tally(p, track, s.stack);
         if (!t)
             return -SCRY_E_NO_MEMORY;
         t->count++;

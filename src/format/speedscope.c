@@ -64,7 +64,9 @@ static int sort_by_thread(struct scope *s)
     memcpy(next, s->first, (s->tracks.count + 1) * sizeof(*next));
     struct rec_sample sample;
     while ((r = recording_next(s->recording, &sample)) > 0) {
-        uint32_t track = s->tracks.of_thread[sample.thread];
+        uint32_t track = tracks_find(&s->tracks, sample.thread);
+        if (track == NO_TRACK || next[track] == s->first[track + 1])
+            continue;
         s->entries[next[track]++] =
             (struct entry){.time = sample.time, .weight = sample.weight, .stack = sample.stack};
     }

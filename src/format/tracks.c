@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NO_TRACK UINT32_MAX
-
 /* 0 means the same thread: where the OS thread id is known, it decides. */
 static int compare_tracks(const void *a, const void *b)
 {
@@ -126,6 +124,11 @@ int tracks_read(struct tracks *t, struct recording *r, struct error *err)
                          error_sentence(result));
     }
     return 0;
+}
+
+uint32_t tracks_find(const struct tracks *t, uint32_t thread)
+{
+    return thread < t->thread_count ? t->of_thread[thread] : NO_TRACK;
 }
 
 void tracks_done(struct tracks *t)

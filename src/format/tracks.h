@@ -24,6 +24,10 @@ struct tracks {
 
 /* Reads the whole recording once and rewinds it. */
 int tracks_read(struct tracks *t, struct recording *r, struct error *err);
+/* The track of a thread number. A file may grow while it is read: what was not there in the first pass has no
+ * track (NO_TRACK) and is left out of the second. */
+uint32_t tracks_find(const struct tracks *t, uint32_t thread);
+#define NO_TRACK UINT32_MAX
 void tracks_done(struct tracks *t);
 
 #endif

@@ -124,7 +124,7 @@ static uint32_t root_of(struct reading *in, uint32_t thread)
 {
     if (!in->roots)
         return TREE_ROOT;
-    uint32_t track = in->tracks.of_thread[thread];
+    uint32_t track = tracks_find(&in->tracks, thread);
     if (in->roots[track] == NO_NODE)
         in->roots[track] = make_root(in, &in->tracks.items[track]);
     return in->roots[track];
@@ -167,6 +167,8 @@ static int read_samples(struct reading *in)
     int more;
     while ((more = recording_next(in->recording, &s)) > 0) {
         if (s.stack == REC_EMPTY_STACK)
+            continue;
+        if (in->roots && tracks_find(&in->tracks, s.thread) == NO_TRACK)
             continue;
         uint32_t root = root_of(in, s.thread);
         uint32_t node = root == NO_NODE ? NO_NODE : place(in, root, s.stack);

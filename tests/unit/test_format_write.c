@@ -219,6 +219,76 @@ static void merged_processes_with_one_pid_stay_apart(void **state)
     assert_non_null(strstr(text, "p (pid 7)"));
 }
 
+/* A file that is longer each time it is read from its start, as while scry still writes it. */
+struct growing {
+    const char *data;
+    size_t length, step, visible, at;
+};
+
+static ssize_t growing_read(void *cookie, char *to, size_t n)
+{
+    struct growing *g = cookie;
+    size_t left = g->visible > g->at ? g->visible - g->at : 0;
+    n = n < left ? n : left;
+    memcpy(to, g->data + g->at, n);
+    g->at += n;
+    return (ssize_t)n;
+}
+
+static int growing_seek(void *cookie, off64_t *offset, int whence)
+{
+    struct growing *g = cookie;
+    if (whence == SEEK_END)
+        return -1;
+    g->at = (size_t)(whence == SEEK_CUR ? (off64_t)g->at + *offset : *offset);
+    *offset = (off64_t)g->at;
+    if (g->at < 64) { /* back to the start: the first block has come again */
+        g->visible += g->step;
+        g->visible = g->visible < g->length ? g->visible : g->length;
+    }
+    return 0;
+}
+
+static void write_growing(const struct format *format, const char *data, size_t length, size_t step)
+{
+    struct growing g = {.data = data, .length = length, .step = step, .visible = step};
+    FILE *in =
+        fopencookie(&g, "r", (cookie_io_functions_t){.read = growing_read, .seek = growing_seek});
+    FILE *out = fopen("/dev/null", "w");
+    struct format_options options = {
+        .title = "", .tool = "scry", .threads = true, .processes = true};
+    struct recording *r;
+    if (recording_open_stream(in, &r, NULL) == 0) {
+        format->write(r, &options, out, NULL);
+        recording_close(r);
+    }
+    fclose(in);
+    fclose(out);
+}
+
+static void a_recording_may_grow_while_it_is_read(void **state)
+{
+    struct fixture *f = *state;
+    char name[32];
+    /* Each block brings new processes, threads and frames. */
+    for (int i = 1; i <= 200; i++) {
+        snprintf(name, sizeof(name), "f%d", i);
+        uint32_t of = thread(f, process(f, i, 0), i, (uint64_t)i, name);
+        sample(f, (uint64_t)i * 10, of, call(f, REC_EMPTY_STACK, name));
+        rec_writer_flush(f->w);
+    }
+    rec_writer_finish(f->w, &(struct rec_summary){0});
+    fflush(f->file);
+    long length = ftell(f->file);
+    char *data = malloc((size_t)length);
+    rewind(f->file);
+    assert_int_equal(fread(data, 1, (size_t)length, f->file), length);
+    for (const struct format *format = formats; format->name; format++)
+        for (size_t step = 500; step < (size_t)length; step += 777)
+            write_growing(format, data, (size_t)length, step);
+    free(data);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -231,6 +301,7 @@ int main(void)
         TEST(a_thread_without_frames_makes_no_line),
         TEST(a_full_disk_is_an_error),
         TEST(merged_processes_with_one_pid_stay_apart),
+        TEST(a_recording_may_grow_while_it_is_read),
         cmocka_unit_test(formats_are_found_whatever_the_case),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
