@@ -252,7 +252,7 @@ static int job_run(struct job *job, struct error *err)
     /* Whether it ended by itself is to be known before it is ended. */
     bool by_itself = job->launched && job->end == SAMPLER_EXITED && !signals_caught();
     if (job->launched)
-        launch_end(&job->program, GRACE);
+        program_end(&job->program, GRACE);
     r = finish_stream(job, err);
     if (r == 0)
         r = convert(job, err);
@@ -273,7 +273,7 @@ static void job_done(struct job *job)
     signals_set_sampler(NULL);
     sampler_free(job->sampler);
     if (job->launched && !job->program.ended)
-        launch_end(&job->program, GRACE);
+        program_end(&job->program, GRACE);
     rec_writer_free(job->writer);
     if (job->stream && !is_stream(job->format))
         fclose(job->stream);

@@ -42,6 +42,12 @@ void signals_set_cleanup(const char *temp, pid_t child);
 /* The signal that came, or 0. */
 int signals_caught(void);
 
+/* ---- the launched program (record_program.c) ---- */
+
+/* End it and all its descendants: SIGTERM, and SIGKILL for what is still there after `grace`. What
+ * a program that ended by itself left running is left alone. */
+void program_end(struct launch *program, scry_nsec grace);
+
 /* ---- what the user is told (record_report.c, record_progress.c) ---- */
 
 struct voice {

@@ -12,6 +12,7 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 
 import pytest
@@ -187,6 +188,44 @@ def test_duration_ends_the_program(tool):
     assert result.returncode == 0, result.stderr
     # The program had our pipe: reading it to its end, as subprocess does, shows that it is gone.
     assert result.stdout in ("", "ready\n")
+
+
+@pytest.mark.parametrize("options", [["-s", "-d", "0.3"], ["-d", "0.3"]])
+def test_ends_the_children_of_the_program_too(tool, options):
+    """With -s Python is found in the shell's child; without it, it is an error. In both cases nobody stays."""
+    command = f'{sys.executable} -c "while True: sum(range(1000))"; true'
+    result = tool("record", *options, "-o", "profile.svg", "--", "sh", "-c", command)
+    # Coming here at all means that the pipes were closed by everybody.
+    assert result.returncode == (0 if "-s" in options else 1), result.stderr
+
+
+def test_ends_children_that_do_not_listen(tool):
+    deaf = "import signal; signal.signal(15, signal.SIG_IGN)\nwhile True: sum(range(1000))"
+    command = f"{sys.executable} -c '{deaf}'; true"
+    result = tool("record", "-s", "-d", "0.5", "-o", "profile.svg", "--", "sh", "-c", command)
+    assert result.returncode == 0, result.stderr
+
+
+def test_leaves_alone_what_a_program_left_running(tool):
+    code = (
+        "import os, sys\n"
+        "readable, writable = os.pipe()\n"
+        "if os.fork() == 0:\n"
+        "    os.setsid(); os.write(writable, b'x'); os.close(1); os.close(2); sys.stdin.read()\n"
+        "    open('outlived', 'w').close(); os._exit(0)\n"
+        "os.read(readable, 1)\n"
+        "sum(range(3000000))\n"
+    )
+    readable, writable = os.pipe()
+    process = start(tool, "-o", "profile.svg", "--", sys.executable, "-c", code, stdin=readable)
+    status, said = finish(process)
+    assert status == 0, said
+    assert not (tool.folder / "outlived").exists()
+    os.close(writable)  # only now may the one left running end
+    os.close(readable)
+    deadline = time.monotonic() + 60
+    while not (tool.folder / "outlived").exists():
+        assert time.monotonic() < deadline
 
 
 def test_idle_target(tool):
