@@ -9,7 +9,7 @@
 #include "access/process.h"
 
 #define FAMILY_MAX 4096
-#define POLL_EVERY (5 * 1000 * 1000L)
+#define POLL_EVERY 5000000L /* nanoseconds */
 
 /* Descendants, each held by a handle that a reused pid does not fool. */
 struct family {
