@@ -38,15 +38,24 @@ static void add_address(const char *hex, unsigned port, struct buf *to)
     }
 }
 
-static const char *next_line(const char *at)
+/* The next line, copied out: sscanf measures all that follows first, which would make the search through a long
+ * table quadratic. Returns what comes after it, NULL at the end. */
+#define LINE_MAX_ 256
+static const char *take_line(const char *text, char line[LINE_MAX_])
 {
-    at = strchr(at, '\n');
-    return at ? at + 1 : NULL;
+    if (!*text)
+        return NULL;
+    size_t len = strcspn(text, "\n");
+    size_t n = len < LINE_MAX_ - 1 ? len : LINE_MAX_ - 1;
+    memcpy(line, text, n);
+    line[n] = '\0';
+    return text + len + (text[len] == '\n');
 }
 
 bool socket_find_inet(const char *text, const char *protocol, uint64_t inode, struct buf *to)
 {
-    for (const char *line = text; line && *line; line = next_line(line)) {
+    char line[LINE_MAX_];
+    while ((text = take_line(text, line))) {
         char local[33], remote[33];
         unsigned local_port, remote_port, state;
         uint64_t seen;
@@ -70,17 +79,16 @@ bool socket_find_inet(const char *text, const char *protocol, uint64_t inode, st
 
 bool socket_find_unix(const char *text, uint64_t inode, struct buf *to)
 {
-    for (const char *line = text; line && *line; line = next_line(line)) {
+    char line[LINE_MAX_];
+    while ((text = take_line(text, line))) {
         uint64_t seen;
         int end = 0;
         if (sscanf(line, "%*x: %*x %*x %*x %*x %*x %" SCNu64 "%n", &seen, &end) != 1 ||
             seen != inode)
             continue;
-        const char *path = line + end;
-        size_t len = strcspn(path, "\n");
         buf_add_str(to, "unix");
-        if (len > 1)
-            buf_add(to, path, len); /* with the blank before it */
+        if (line[end] && line[end + 1])
+            buf_add_str(to, line + end); /* with the blank before it */
         return true;
     }
     return false;
