@@ -184,7 +184,7 @@ static int write_thread(struct sampler *s, struct member *m, const struct thread
                    });
 }
 
-static int sample_member(struct sampler *s, struct member *m, scry_nsec weight)
+static int sample_member(struct sampler *s, struct member *m, scry_nsec time, scry_nsec weight)
 {
     const struct look look = {
         .blocking = s->options.blocking,
@@ -199,7 +199,6 @@ static int sample_member(struct sampler *s, struct member *m, scry_nsec weight)
         s->stats.errors += r != -SCRY_E_GONE;
         return r == -SCRY_E_NO_MEMORY ? r : 0;
     }
-    scry_nsec time = read_clock(CLOCK_MONOTONIC) - s->start;
     for (size_t i = 0; i < snapshot->count; i++) {
         r = write_thread(s, m, &snapshot->threads[i], time, weight);
         if (r < 0)
@@ -233,7 +232,7 @@ static int look_around(struct sampler *s)
     tree_refresh(&s->tree, s->start + time);
     int r = 0;
     for (size_t i = 0; i < s->tree.count && r == 0; i++)
-        r = sample_member(s, &s->tree.members[i], weight);
+        r = sample_member(s, &s->tree.members[i], time, weight);
     tree_drop_ended(&s->tree);
     return r;
 }
