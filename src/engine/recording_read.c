@@ -305,11 +305,15 @@ static int take_sample(struct source *s, unsigned tag, struct cursor *c, struct 
     if (c->bad || thread >= s->thread_count || (tag & ~(unsigned)WIRE_SAMPLE_BITS) != WIRE_SAMPLE)
         return STEP_DAMAGED;
     struct wire_last *last = &s->threads[thread].last;
-    scry_nsec time = s->time;
-    if (tag & WIRE_HAS_TIME && __builtin_add_overflow(time, get(c), &time))
+    scry_nsec time = s->time, step = 0, weight = 0, unit = tag & WIRE_MICROSECONDS ? 1000 : 1;
+    if (tag & WIRE_HAS_TIME &&
+        (__builtin_mul_overflow(get(c), unit, &step) || __builtin_add_overflow(time, step, &time)))
         return STEP_DAMAGED;
     uint32_t stack = tag & WIRE_HAS_STACK ? get_number(c, &s->stacks) : last->stack;
-    scry_nsec weight = tag & WIRE_HAS_WEIGHT ? get(c) : time - last->time;
+    if (!(tag & WIRE_HAS_WEIGHT))
+        weight = time - last->time;
+    else if (__builtin_mul_overflow(get(c), unit, &weight))
+        return STEP_DAMAGED;
     uint32_t flags = tag & WIRE_HAS_FLAGS ? get_u32(c) : last->flags;
     if (c->bad || time > WIRE_MAX_TIME || weight > time)
         return STEP_DAMAGED;

@@ -42,7 +42,8 @@ enum wire_sample {
     WIRE_HAS_STACK = 2,
     WIRE_HAS_WEIGHT = 4,
     WIRE_HAS_FLAGS = 8,
-    WIRE_SAMPLE_BITS = 15,
+    WIRE_MICROSECONDS = 16, /* time and weight of this sample are in these, not in nanoseconds */
+    WIRE_SAMPLE_BITS = 31,
 };
 
 #define WIRE_MAX_BLOCK     (1u << 20) /* raw bytes in one block */

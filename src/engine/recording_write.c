@@ -284,6 +284,12 @@ uint32_t rec_writer_stack(struct rec_writer *w, uint32_t parent, uint32_t frame)
 
 /* ---- samples ---- */
 
+/* Whole microseconds take a byte less each. */
+static unsigned unit_of(scry_nsec time, scry_nsec weight)
+{
+    return time % 1000 == 0 && weight % 1000 == 0 && (time || weight) ? 1000 : 1;
+}
+
 int rec_writer_sample(struct rec_writer *w, const struct rec_sample *sample)
 {
     if (sample->thread == UINT32_MAX || sample->stack == UINT32_MAX)
@@ -305,14 +311,16 @@ int rec_writer_sample(struct rec_writer *w, const struct rec_sample *sample)
     tag |= sample->stack != last->stack ? WIRE_HAS_STACK : 0;
     tag |= weight != sample->time - last->time ? WIRE_HAS_WEIGHT : 0;
     tag |= sample->flags != last->flags ? WIRE_HAS_FLAGS : 0;
+    unsigned unit = unit_of(sample->time - w->time, tag & WIRE_HAS_WEIGHT ? weight : 0);
+    tag |= unit > 1 ? WIRE_MICROSECONDS : 0;
     w->raw[w->raw_len++] = (unsigned char)tag;
     put(w, sample->thread);
     if (tag & WIRE_HAS_TIME)
-        put(w, sample->time - w->time);
+        put(w, (sample->time - w->time) / unit);
     if (tag & WIRE_HAS_STACK)
         put(w, sample->stack);
     if (tag & WIRE_HAS_WEIGHT)
-        put(w, weight);
+        put(w, weight / unit);
     if (tag & WIRE_HAS_FLAGS)
         put(w, sample->flags);
     *last =

@@ -229,7 +229,8 @@ static void numbers_out_of_range_are_refused(void **state)
     ASSERT_REFUSED("\x84\x00\x0b");                 /* weight 11 at time 10 */
     ASSERT_REFUSED("\x88\x00\x80\x80\x80\x80\x10"); /* flags beyond 32 bits */
     ASSERT_REFUSED("\x03\x0d\x00\x54\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02\x00"); /* 65 bits */
-    ASSERT_REFUSED("\x90\x00"); /* a sample bit that means nothing */
+    ASSERT_REFUSED("\x91\x00" VARINT_MAX); /* microseconds beyond 64 bits of nanoseconds */
+    ASSERT_REFUSED("\xa0\x00");            /* a sample bit that means nothing */
     ASSERT_REFUSED("\x02\x08\x80\x80\x80\x80\x20\x02\x00\x00");         /* a pid beyond 32 bits */
     ASSERT_REFUSED("\x05\x0a\x00\x00\x00\x80\x80\x80\x80\x20\x02\x00"); /* a line number */
 }
