@@ -6,44 +6,8 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "counted_allocations.h"
 #include "recording_sample.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-
-static size_t allocations;
-
-#if !defined(SANITIZED) && defined(__GLIBC__)
-#define CAN_COUNT 1
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t count, size_t size);
-void *__libc_realloc(void *old, size_t size);
-
-__attribute__((visibility("default"))) void *malloc(size_t size)
-{
-    allocations++;
-    return __libc_malloc(size);
-}
-
-__attribute__((visibility("default"))) void *calloc(size_t count, size_t size)
-{
-    allocations++;
-    return __libc_calloc(count, size);
-}
-
-__attribute__((visibility("default"))) void *realloc(void *old, size_t size)
-{
-    allocations++;
-    return __libc_realloc(old, size);
-}
-#else
-#define CAN_COUNT 0
-#endif
 
 /* A minute at 100 a second with three threads: about sixty blocks. */
 static void write_minute(struct rec_writer *w, scry_nsec from)
