@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "cpython/lines.h"
 #include "cpython/raw.h"
 
 #define MAX_NAME_CHARS 4096
@@ -225,6 +226,8 @@ static struct py_code *read_code(struct code_cache *c, scry_addr addr, struct ra
     code->code_bytes = bytecode_length(&c->view, r);
     read_line_table(&c->view, raw_u64(r, l->co_linetable), code);
     take_fingerprint(c, code);
+    for (size_t i = 0; i < CODE_LINES; i++)
+        code->lines[i].offset = INT32_MIN;
     code->artificial = is_artificial(code);
     return code;
 }
@@ -258,6 +261,19 @@ void code_cache_stamp(struct code_cache *c, scry_addr addr, uint64_t generation)
     uint64_t value;
     if (table_get(&c->by_addr, addr, &value))
         ((struct py_code *)(uintptr_t)value)->generation = generation;
+}
+
+int32_t code_line(const struct py_code *code, enum line_format format, int32_t offset)
+{
+    /* The cache is not part of what the code is. */
+    struct py_code *c = (struct py_code *)(uintptr_t)code;
+    size_t slot = (size_t)(uint32_t)offset / 2 % CODE_LINES;
+    if (c->lines[slot].offset != offset) {
+        c->lines[slot].line =
+            lines_find(format, c->line_table, c->line_table_len, c->first_line, offset);
+        c->lines[slot].offset = offset;
+    }
+    return c->lines[slot].line;
 }
 
 void code_cache_mark(const struct py_code *code)

@@ -6,6 +6,8 @@
 #include "cpython/object.h"
 #include "util/table.h"
 
+#define CODE_LINES 16 /* a power of two */
+
 struct py_code {
     scry_addr addr;
     uint32_t serial; /* never given out twice in one cache */
@@ -19,6 +21,10 @@ struct py_code {
     unsigned char *line_table;
     size_t line_table_len;
     bool marked;
+    /* Lines found lately: looking one up walks the table. */
+    struct {
+        int32_t offset, line;
+    } lines[CODE_LINES];
     bool artificial; /* of CPython's own making, its frames are hidden: shim, init-cleanup */
     scry_addr name_at, filename_at; /* the str objects */
     uint64_t fingerprint;           /* of what code_places() names */
@@ -62,6 +68,9 @@ int code_cache_get(struct code_cache *c, const scry_addr *addrs, size_t count,
 const struct py_code *code_cache_peek(const struct code_cache *c, scry_addr addr);
 /* It was seen to be the same at this generation. */
 void code_cache_stamp(struct code_cache *c, scry_addr addr, uint64_t generation);
+/* The line of the instruction at this byte offset; 0 = none. */
+int32_t code_line(const struct py_code *code, enum line_format format, int32_t offset);
+
 /* Free those whose address has been taken by another code object, unless marked; then forget the
  * marks. */
 void code_cache_sweep(struct code_cache *c);

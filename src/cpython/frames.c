@@ -6,7 +6,6 @@
  * collects addresses, then the code objects of all frames are looked up together. */
 #include <stdlib.h>
 
-#include "cpython/lines.h"
 #include "cpython/python.h"
 #include "cpython/raw.h"
 #include "cpython/walk.h"
@@ -360,12 +359,6 @@ static int32_t instruction_offset(struct python *py, const struct found_frame *f
     return code->code_bytes && offset <= (int64_t)code->code_bytes ? (int32_t)offset : NO_OFFSET;
 }
 
-static int32_t line_at(const struct python *py, const struct py_code *code, int32_t offset)
-{
-    return lines_find(py->layout.lines, code->line_table, code->line_table_len, code->first_line,
-                      offset);
-}
-
 static bool reserve_codes(struct walk_memory *m, size_t count)
 {
     if (m->code_cap >= count)
@@ -423,48 +416,63 @@ static bool reserve_frames(struct py_thread *t, size_t count)
     return true;
 }
 
-static void add_frame(struct python *py, const struct found_frame *f, const struct py_code *code,
-                      struct py_thread *t)
+/* False when the frame is left out. */
+static bool make_frame(struct python *py, const struct found_frame *f, const struct py_code *code,
+                       struct py_thread *t, struct py_frame *ret)
 {
-    if (!code) {
+    if (!code)
         t->incomplete = true;
-        return;
-    }
-    if (code->artificial)
-        return;
+    if (!code || code->artificial)
+        return false;
     int32_t offset = instruction_offset(py, f, code);
-    t->frames[t->frame_count++] = (struct py_frame){
+    *ret = (struct py_frame){
         .addr = f->addr,
         .code = code,
         .offset = offset,
-        .line = offset == NO_OFFSET ? 0 : line_at(py, code, offset),
+        .line = offset == NO_OFFSET ? 0 : code_line(code, py->layout.lines, offset),
         .is_entry = f->is_entry,
         .is_shim_entry = f->is_shim_entry,
     };
+    return true;
 }
 
-int walk_resolve(struct python *py, const struct found_frames *found, bool checked,
-                 struct py_thread *t)
+int walk_resolve(struct python *py, const struct found_frames *found, struct py_thread *t)
 {
     struct walk_memory *m = py->walk;
-    t->frame_count = 0;
+    t->frame_count = t->same_callers = 0;
     t->stack_version++;
     if (!found->count)
         return 0;
     if (!reserve_codes(m, found->count) || !reserve_frames(t, found->count))
         return -SCRY_E_NO_MEMORY;
-    size_t distinct = distinct_codes(m, found);
-    if (checked) {
-        for (size_t i = 0; i < distinct; i++)
-            m->codes[i] = code_cache_peek(&py->codes, m->code_addrs[i]);
-    } else {
-        int r = code_cache_get(&py->codes, m->code_addrs, distinct, m->codes);
-        if (r < 0)
-            return r;
-    }
-    size_t near = 0;
+    size_t distinct = distinct_codes(m, found), near = 0;
+    int r = code_cache_get(&py->codes, m->code_addrs, distinct, m->codes);
+    if (r < 0)
+        return r;
     for (size_t i = 0; i < found->count; i++)
-        add_frame(py, &found->items[i], code_of(m, &near, found->items[i].code, distinct), t);
+        t->frame_count +=
+            make_frame(py, &found->items[i], code_of(m, &near, found->items[i].code, distinct), t,
+                       &t->frames[t->frame_count]);
+    return 0;
+}
+
+int walk_resolve_known(struct python *py, const struct found_frames *found, size_t same,
+                       struct py_thread *t)
+{
+    size_t fresh = found->count - same;
+    if (!reserve_frames(t, found->count))
+        return -SCRY_E_NO_MEMORY;
+    /* Make room for the new callees in front of the callers that stay. */
+    memmove(t->frames + fresh, t->frames + (t->frame_count - same), same * sizeof(*t->frames));
+    size_t made = 0;
+    for (size_t i = 0; i < fresh; i++)
+        made += make_frame(py, &found->items[i], code_cache_peek(&py->codes, found->items[i].code),
+                           t, &t->frames[made]);
+    if (made < fresh)
+        memmove(t->frames + made, t->frames + fresh, same * sizeof(*t->frames));
+    t->frame_count = made + same;
+    t->same_callers = same;
+    t->stack_version++;
     return 0;
 }
 
@@ -500,5 +508,5 @@ int python_walk(struct python *py, struct py_thread *t)
         return r;
     /* One frame's trouble never costs its stack: keep what was found. */
     t->incomplete = r < 0;
-    return walk_resolve(py, &m->found, false, t);
+    return walk_resolve(py, &m->found, t);
 }

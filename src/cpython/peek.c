@@ -34,6 +34,7 @@ struct range {
 struct peek {
     struct range *ranges; /* by address; TWICE before ONCE where they would overlap */
     size_t count, cap;
+    size_t twice_count; /* ranges read twice stand before those read once */
     size_t twice_size, once_size;
     unsigned char *data; /* first copy, second copy, once */
     size_t data_cap;
@@ -78,6 +79,11 @@ void peek_reset(struct peek *p)
 {
     p->has_guess = p->has_last = false;
     p->place_count = 0;
+}
+
+void peek_invalidate(struct peek *p)
+{
+    p->has_last = false;
 }
 
 bool peek_has_guess(const struct peek *p)
@@ -155,9 +161,10 @@ static bool make_ranges(struct peek *p)
             p->ranges[p->count++] = (struct range){place->addr, (uint32_t)place->len, 0, copies};
         }
     }
-    p->twice_size = p->once_size = 0;
+    p->twice_size = p->once_size = p->twice_count = 0;
     for (size_t i = 0; i < p->count; i++) {
         size_t *size = p->ranges[i].copies == ONCE ? &p->once_size : &p->twice_size;
+        p->twice_count += p->ranges[i].copies == TWICE;
         p->ranges[i].at = (uint32_t)*size;
         *size += p->ranges[i].len;
     }
@@ -175,27 +182,37 @@ static bool make_ranges(struct peek *p)
     return true;
 }
 
+/* The range of this group that holds [addr, addr+len), or NULL. */
+static const struct range *find_range(const struct range *ranges, size_t count, scry_addr addr,
+                                      size_t len)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (ranges[middle].addr <= addr)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (!low)
+        return NULL;
+    const struct range *r = &ranges[low - 1];
+    return addr - r->addr <= r->len && len <= r->len - (addr - r->addr) ? r : NULL;
+}
+
 /* The copy of [addr, addr+len), or NULL where it was not read. `second` picks the copy. */
 static const unsigned char *copy_of(const struct peek *p, scry_addr addr, size_t len, bool second)
 {
-    for (size_t i = 0; i < p->count; i++) {
-        const struct range *r = &p->ranges[i];
-        if (addr < r->addr || addr - r->addr > r->len || len > r->len - (addr - r->addr))
-            continue;
-        size_t at = r->at + (size_t)(addr - r->addr);
-        if (r->copies == ONCE)
-            return p->data + 2 * p->twice_size + at;
-        return p->data + (second ? p->twice_size : 0) + at;
-    }
-    return NULL;
+    const struct range *r = find_range(p->ranges, p->twice_count, addr, len);
+    if (r)
+        return p->data + (second ? p->twice_size : 0) + r->at + (addr - r->addr);
+    r = find_range(p->ranges + p->twice_count, p->count - p->twice_count, addr, len);
+    return r ? p->data + 2 * p->twice_size + r->at + (addr - r->addr) : NULL;
 }
 
 int peek_range_count(const struct peek *p)
 {
-    int n = 0;
-    for (size_t i = 0; i < p->count; i++)
-        n += p->ranges[i].copies == ONCE ? 1 : 2;
-    return n;
+    return (int)(p->count + p->twice_count);
 }
 
 /* First copy, then what is read once, then the second copy in the same order: so what is read once
@@ -203,15 +220,14 @@ int peek_range_count(const struct peek *p)
 int peek_ranges(struct peek *p, struct mem_range *to)
 {
     int n = 0;
-    for (int pass = 0; pass < 3; pass++) {
-        for (size_t i = 0; i < p->count; i++) {
-            const struct range *r = &p->ranges[i];
-            if ((r->copies == ONCE) != (pass == 1))
-                continue;
-            size_t base = pass == 0 ? 0 : pass == 1 ? 2 * p->twice_size : p->twice_size;
-            to[n++] = (struct mem_range){r->addr, p->data + base + r->at, r->len};
-        }
-    }
+    unsigned char *once = p->data + 2 * p->twice_size, *second = p->data + p->twice_size;
+    for (size_t i = 0; i < p->twice_count; i++)
+        to[n++] =
+            (struct mem_range){p->ranges[i].addr, p->data + p->ranges[i].at, p->ranges[i].len};
+    for (size_t i = p->twice_count; i < p->count; i++)
+        to[n++] = (struct mem_range){p->ranges[i].addr, once + p->ranges[i].at, p->ranges[i].len};
+    for (size_t i = 0; i < p->twice_count; i++)
+        to[n++] = (struct mem_range){p->ranges[i].addr, second + p->ranges[i].at, p->ranges[i].len};
     return n;
 }
 
@@ -528,15 +544,19 @@ static enum peek_result check_code_objects(struct peek *p, struct python *py,
     return PEEK_PROVED;
 }
 
-static bool same_found(const struct found_frames *a, const struct found_frames *b)
+static bool same_frame(const struct found_frame *a, const struct found_frame *b)
 {
-    if (a->count != b->count)
-        return false;
-    for (size_t i = 0; i < a->count; i++)
-        if (a->items[i].code != b->items[i].code || a->items[i].instr != b->items[i].instr ||
-            a->items[i].addr != b->items[i].addr)
-            return false;
-    return true;
+    return a->code == b->code && a->instr == b->instr && a->addr == b->addr &&
+           a->tlbc_index == b->tlbc_index;
+}
+
+/* How many of the outermost frames are the same as last time. */
+static size_t count_same(const struct found_frames *a, const struct found_frames *b)
+{
+    size_t shorter = a->count < b->count ? a->count : b->count, n = 0;
+    while (n < shorter && same_frame(&a->items[a->count - 1 - n], &b->items[b->count - 1 - n]))
+        n++;
+    return n;
 }
 
 static void swap_found(struct peek *p)
@@ -567,10 +587,14 @@ enum peek_result peek_judge(struct peek *p, struct python *py, struct py_thread 
     if (r != PEEK_PROVED)
         return r;
     read_gil(p, py, t);
-    if (p->has_last && same_found(&p->found, &p->last))
+    size_t same = p->has_last ? count_same(&p->found, &p->last) : 0;
+    if (p->has_last && same == p->found.count && same == p->last.count)
         return PEEK_SAME;
+    /* Hidden frames make the two lists differ in length. */
+    if (t->frame_count != p->last.count)
+        same = 0;
     p->has_last = false;
-    if (walk_resolve(py, &p->found, true, t) < 0)
+    if (walk_resolve_known(py, &p->found, same, t) < 0)
         return PEEK_MOVED;
     t->incomplete = false;
     for (size_t i = 0; i < t->frame_count; i++)
@@ -595,5 +619,5 @@ int peek_relearn(struct peek *p, struct python *py, const struct py_thread *t)
 int peek_take_unproved(struct peek *p, struct python *py, struct py_thread *t)
 {
     p->has_last = false;
-    return walk_resolve(py, &p->found, false, t);
+    return walk_resolve(py, &p->found, t);
 }

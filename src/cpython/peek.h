@@ -41,6 +41,8 @@ void peek_reset(struct peek *p);
 void peek_learn(struct peek *p, struct python *py, const struct py_thread *t);
 /* Something of it is no longer there: start afresh. */
 void peek_forget(struct peek *p);
+/* The thread's frames are about to be read by other means. */
+void peek_invalidate(struct peek *p);
 bool peek_has_guess(const struct peek *p);
 
 /* How many ranges the next reading takes, and the ranges themselves. */

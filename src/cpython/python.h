@@ -49,6 +49,8 @@ struct py_thread {
     pid_t ns_tid;       /* the OS thread id as the target sees it; 0 = unknown */
     bool owns_gil;      /* holds the GIL; free-threaded: is attached */
     bool in_gc;
+    /* So many outermost frames are as they were at the stack version before this one. */
+    size_t same_callers;
     uint64_t stack_version;  /* changes whenever `frames` do */
     bool incomplete;         /* the walk stopped early: broken chain or a limit */
     struct py_frame *frames; /* leaf first */

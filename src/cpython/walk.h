@@ -49,9 +49,11 @@ struct walk_place {
 /* What the last python_walk() met, chunks and single frames; valid until the next one. */
 size_t walk_places(const struct python *py, const struct walk_place **ret_places);
 
-/* Look up the code of each frame and fill in the thread's frames. `checked` says that every code
- * object has just been seen to be the one in the cache. */
-int walk_resolve(struct python *py, const struct found_frames *found, bool checked,
-                 struct py_thread *t);
+/* Look up the code of each frame and fill in the thread's frames. */
+int walk_resolve(struct python *py, const struct found_frames *found, struct py_thread *t);
+/* The same where every code object has just been seen to be the one in the cache, and the `same` outermost frames
+ * are the thread's outermost frames already. */
+int walk_resolve_known(struct python *py, const struct found_frames *found, size_t same,
+                       struct py_thread *t);
 
 #endif

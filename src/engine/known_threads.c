@@ -18,6 +18,7 @@ static void known_free(struct known_thread *k)
         task_watch_close(&k->watch);
     peek_free(k->peek);
     free(k->python.frames);
+    free(k->memo.stacks);
     free(k);
 }
 
@@ -127,6 +128,7 @@ static int take_over(struct target *t)
         k->python.frame_count = kept.frame_count;
         k->python.frame_cap = kept.frame_cap;
         k->python.stack_version = kept.stack_version;
+        k->python.same_callers = kept.same_callers;
         fresh[p->known_count++] = k;
     }
     for (size_t i = 0; i < old_count; i++)

@@ -104,6 +104,7 @@ static bool has_moved_on(struct known_thread *k, scry_nsec now)
 
 static int walk_and_visit(struct target *t, const struct look *look, struct known_thread *k)
 {
+    peek_invalidate(k->peek);
     int r = python_walk(t->python, &k->python);
     if (r == 0 && look->visit)
         look->visit(t, &k->python, look->visit_context);

@@ -13,6 +13,7 @@
 #include "engine/tree.h"
 #include "util/table.h"
 
+#define SPIN_ABOVE   10000.0
 #define REPORT_EVERY (100 * 1000 * 1000ULL)
 #define FLUSH_EVERY  SCRY_NSEC_PER_SEC
 #define LONGEST_NAP  (50 * 1000 * 1000ULL)
@@ -137,16 +138,38 @@ static uint32_t frame_number(struct sampler *s, struct member *m, const struct p
     return (uint32_t)number;
 }
 
-static uint32_t stack_number(struct sampler *s, struct member *m, const struct py_thread *t)
+static bool reserve_stacks(struct thread_memo *memo, size_t count)
 {
-    uint32_t stack = REC_EMPTY_STACK;
-    for (size_t i = t->frame_count; i-- > 0;) {
-        uint32_t next = rec_writer_stack(s->writer, stack, frame_number(s, m, &t->frames[i]));
+    if (memo->stack_cap >= count)
+        return true;
+    uint32_t *grown = realloc(memo->stacks, (count + count / 2 + 16) * sizeof(*grown));
+    if (!grown)
+        return false;
+    memo->stacks = grown;
+    memo->stack_cap = count + count / 2 + 16;
+    return true;
+}
+
+/* The callers that stayed the same have their numbers already. */
+static uint32_t stack_number(struct sampler *s, struct member *m, const struct py_thread *t,
+                             struct thread_memo *memo)
+{
+    bool next_version = memo->known && memo->stack_version + 1 == t->stack_version;
+    size_t done = next_version ? t->same_callers : 0;
+    if (done > memo->stack_count)
+        done = memo->stack_count;
+    if (!reserve_stacks(memo, t->frame_count))
+        return REC_EMPTY_STACK;
+    uint32_t stack = done ? memo->stacks[done - 1] : REC_EMPTY_STACK;
+    while (done < t->frame_count) {
+        const struct py_frame *f = &t->frames[t->frame_count - 1 - done];
+        uint32_t next = rec_writer_stack(s->writer, stack, frame_number(s, m, f));
         /* Full: a stack seen less deep, but one that was there. */
         if (next == UINT32_MAX)
             break;
-        stack = next;
+        stack = memo->stacks[done++] = next;
     }
+    memo->stack_count = done;
     return stack;
 }
 
@@ -156,7 +179,7 @@ static const struct thread_memo *numbers_of(struct sampler *s, struct member *m,
 {
     struct thread_memo *memo = t->memo;
     if (!memo->known || memo->stack_version != t->python->stack_version) {
-        memo->stack = stack_number(s, m, t->python);
+        memo->stack = stack_number(s, m, t->python, memo);
         memo->stack_version = t->python->stack_version;
     }
     if (!memo->known || memo->name_version != t->name_version) {
@@ -260,6 +283,13 @@ static void nap(scry_nsec until)
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
 }
 
+/* A sleep and its wake-up take longer than a period at these rates. */
+static void spin(scry_nsec until)
+{
+    while (read_clock(CLOCK_MONOTONIC) < until)
+        ;
+}
+
 static bool time_is_up(const struct sampler *s, scry_nsec time)
 {
     return s->options.duration && time >= s->options.duration;
@@ -308,7 +338,10 @@ static int run(struct sampler *s, bool (*tick)(const struct sampler_stats *, voi
             scry_nsec until = next - time > longest ? time + longest : next;
             if (s->options.duration && until > s->options.duration)
                 until = s->options.duration;
-            nap(s->start + until);
+            if (s->options.rate > SPIN_ABOVE)
+                spin(s->start + until);
+            else
+                nap(s->start + until);
             if (until < next && tree_ended(&s->tree)) {
                 *ret_end = SAMPLER_EXITED;
                 return 0;

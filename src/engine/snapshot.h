@@ -9,6 +9,9 @@
  * seen. */
 struct thread_memo {
     uint64_t stack_version; /* of python->stack_version */
+    uint32_t
+        *stacks; /* numbers of the stack's beginnings, outermost first; freed with the thread */
+    size_t stack_count, stack_cap;
     uint32_t stack;
     uint32_t thread;
     uint32_t name_version;

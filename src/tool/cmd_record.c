@@ -329,7 +329,7 @@ static const struct option options[] = {
         .kind = OPT_RATE,
         .offset = offsetof(struct record_values, rate),
         .group = "Sampling",
-        .help = "Samples per second, 0.01 to 100000; 100 if not given",
+        .help = "Samples per second, 0.01 to 1000000; 100 if not given",
     },
     {
         .letter = 'd',

@@ -46,7 +46,7 @@ struct option {
     }
 
 #define RATE_MIN             0.01
-#define RATE_MAX             100000.0
+#define RATE_MAX             1000000.0
 #define PID_LIMIT            4194304 /* the kernel's own: PID_MAX_LIMIT */
 #define DURATION_MAX_SECONDS 1.0e9   /* 31 years */
 

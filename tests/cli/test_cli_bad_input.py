@@ -40,9 +40,9 @@ def test_pids(tool, refused, command, pid, says):
 @pytest.mark.parametrize(
     "options, says",
     [
-        (["-r", "0"], ["-r 0", "0.01 to 100000"]),
+        (["-r", "0"], ["-r 0", "0.01 to 1000000"]),
         (["-r", "-5"], ["-5", "not negative"]),
-        (["--rate=fast"], ["--rate 'fast'", "0.01 to 100000"]),
+        (["--rate=fast"], ["--rate 'fast'", "0.01 to 1000000"]),
         (["-r", "1e3"], ["'1e3'"]),
         (["-r", "nan"], ["'nan'"]),
         (["-r", "inf"], ["'inf'"]),
