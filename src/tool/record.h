@@ -63,13 +63,14 @@ void report_result(const struct voice *v, const struct format *format, const cha
                    const struct sampler_stats *stats, const struct sampler_options *options);
 
 struct progress {
-    bool shown;   /* whether to show anything at all */
-    bool visible; /* a line stands on the terminal now */
+    bool shown;         /* whether to show anything at all */
+    bool visible;       /* a line stands on the terminal now */
+    bool shares_screen; /* with a launched program: the line has a row of its own */
+    int row;            /* which; 0 = not yet set apart */
     scry_nsec duration;
 };
 
-/* On standard error and only if that is a terminal. A launched program that prints to the same
- * terminal would be disturbed by it, and has the terminal for itself. */
+/* On standard error, and only if that is a terminal. */
 void progress_init(struct progress *p, bool wanted, bool launched, scry_nsec duration);
 void progress_update(struct progress *p, const struct sampler_stats *stats);
 void progress_clear(struct progress *p);

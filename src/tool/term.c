@@ -12,17 +12,22 @@ static const char *environment(const char *name)
     return value ? value : "";
 }
 
+bool term_moves_cursor(void)
+{
+    const char *kind = environment("TERM");
+    return *kind && strcmp(kind, "dumb") != 0;
+}
+
 bool term_has_colours(FILE *stream)
 {
     const char *force = environment("CLICOLOR_FORCE");
-    const char *kind = environment("TERM");
     if (*environment("NO_COLOR"))
         return false;
     if (*force && strcmp(force, "0") != 0)
         return true;
     if (strcmp(environment("CLICOLOR"), "0") == 0)
         return false;
-    return isatty(fileno(stream)) && *kind && strcmp(kind, "dumb") != 0;
+    return isatty(fileno(stream)) && term_moves_cursor();
 }
 
 int term_width(FILE *stream, int otherwise)

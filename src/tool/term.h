@@ -9,6 +9,8 @@
 /* NO_COLOR forbids, CLICOLOR_FORCE demands, else a terminal decides (and CLICOLOR=0 and TERM=dumb).
  */
 bool term_has_colours(FILE *stream);
+/* Does the terminal (TERM) understand more than plain text? */
+bool term_moves_cursor(void);
 /* Columns of the terminal behind `stream`; `otherwise` when it is none. */
 int term_width(FILE *stream, int otherwise);
 

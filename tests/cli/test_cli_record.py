@@ -3,6 +3,7 @@
 The programs it looks at run on the interpreter of the tests; that every version can be read is tested elsewhere.
 Waiting is done on pipes: a target says when it is ready, scry says when it samples."""
 
+import fcntl
 import json
 import os
 import pty
@@ -10,8 +11,10 @@ import re
 import select
 import signal
 import stat
+import struct
 import subprocess
 import sys
+import termios
 import time
 from contextlib import contextmanager
 
@@ -369,6 +372,81 @@ def test_progress_can_be_hidden(tool):
     with target(BUSY) as program:
         text = on_terminal(tool, "-d", "0.5", "--hideprogress", "-o", "x.svg", "-p", program.pid)
     assert "\r\033" not in text
+
+
+class Terminal:
+    """A terminal of 24 rows that scry and the program it launches run on."""
+
+    def __init__(self, tool, *args, kind="xterm"):
+        self.main, side = pty.openpty()
+        fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        self.process = subprocess.Popen(
+            [tool.path, "record", *args],
+            cwd=tool.folder,
+            stdin=side,
+            stdout=side,
+            stderr=side,
+            env=os.environ | {"TERM": kind},
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
+        os.close(side)
+        self.text = ""
+
+    def until(self, pattern):
+        while not re.search(pattern, self.text):
+            assert select.select([self.main], [], [], 60)[0], self.text
+            self.text += os.read(self.main, 65536).decode()
+
+    def finish(self):
+        try:
+            while data := os.read(self.main, 65536):
+                self.text += data.decode()
+        except OSError:
+            pass
+        os.close(self.main)
+        return self.process.wait()
+
+
+def test_progress_beside_a_program_has_a_row_of_its_own(tool):
+    terminal = Terminal(tool, "-d", "0.5", "-o", "x.svg", "--", sys.executable, "-c", BUSY)
+    assert terminal.finish() == 0
+    # The rows above scroll; the line is written to the last one; at the end all rows scroll again.
+    apart, line, back = (
+        terminal.text.find("\0337\033[1;23r\0338"),
+        re.search(
+            r"\0337\033\[24;1H\033\[K\d\.\d of 0\.5 s, \d+ samples, .* late\0338", terminal.text
+        ),
+        terminal.text.find("\033[24;1H\033[K\033[r\0338"),
+    )
+    assert 0 <= apart < line.start() < back < terminal.text.find(END)
+
+
+def test_no_progress_beside_a_program_on_a_plain_terminal(tool):
+    command = ["-d", "0.3", "-o", "x.svg", "--", sys.executable, "-c", BUSY]
+    terminal = Terminal(tool, *command, kind="dumb")
+    assert terminal.finish() == 0
+    assert "\033" not in terminal.text
+
+
+def test_control_c_at_the_terminal(tool):
+    """Both scry and the program get the signal; the program's way to end does not matter."""
+    code = (
+        "import sys\n"
+        "try:\n"
+        "    print('ready', flush=True)\n"
+        "    while True: sum(range(1000))\n"
+        "except KeyboardInterrupt:\n"
+        "    sys.exit(9)"
+    )
+    command = ["-o", "x.svg", "--hideprogress", "--", sys.executable, "-c", code]
+    terminal = Terminal(tool, *command)
+    terminal.until("scry: sampling")
+    terminal.until("ready")
+    os.write(terminal.main, b"\x03")
+    assert terminal.finish() == 0, terminal.text
+    assert END in terminal.text
+    assert is_flame_graph(tool.folder / "x.svg")
 
 
 def test_the_recording_itself(tool):
