@@ -1,6 +1,7 @@
 """What every Python test shares: the interpreters found, and the scry to test."""
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -12,6 +13,12 @@ import pythons
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Under nohup, or in the background of a script, these are ignored, and every program started here would
+    # inherit that: tests that send them would wait for ever.
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            default = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+            signal.signal(number, default)
     config.addinivalue_line(
         "markers",
         "pythons(since=(3, 7), until=(3, 99)): the versions a test that takes `python` runs on",

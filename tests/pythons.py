@@ -99,6 +99,10 @@ class Python:
         return subprocess.Popen(self.argv(*args, chroot=chroot), **options)
 
 
+# Candidates that did not run, with the reason: said aloud, as tests are lost with them.
+_unusable: list[str] = []
+
+
 def _candidates() -> Iterator[tuple[str, str, str | None]]:
     """(path, source, root) of everything that may be an interpreter; the first name of a file wins."""
     home = os.path.expanduser("~")
@@ -157,7 +161,12 @@ def _probe(candidate: tuple[str, str, str | None]) -> Python | None:
             command, env=environment, capture_output=True, timeout=60, stdin=subprocess.DEVNULL
         )
         facts = json.loads(answer.stdout.decode())
-    except (OSError, ValueError, subprocess.TimeoutExpired):
+    except (OSError, subprocess.TimeoutExpired) as error:
+        _unusable.append(f"{root or ''}{path}: {error}")
+        return None
+    except ValueError:
+        last = answer.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        _unusable.append(f"{root or ''}{path}: {''.join(last) or 'no answer'}")
         return None
     if facts["implementation"] != "cpython":
         return None
@@ -205,10 +214,17 @@ def missing() -> list[str]:
     return [version for version in WANTED if version not in have]
 
 
+def unusable() -> list[str]:
+    """The interpreters that are there but did not run, each with the reason."""
+    found()
+    return sorted(_unusable)
+
+
 def sentence() -> str:
-    """Two lines for the head of a test run."""
-    ids = " ".join(python.id for python in found())
-    return f"interpreters: {ids}\nmissing interpreters: {' '.join(missing()) or 'none'}"
+    """A few lines for the head of a test run."""
+    lines = ["interpreters: " + " ".join(python.id for python in found())]
+    lines += [f"missing interpreters: {' '.join(missing()) or 'none'}"]
+    return "\n".join(lines + [f"does not run: {each}" for each in unusable()])
 
 
 def _table() -> str:
@@ -231,6 +247,8 @@ def main() -> int:
     else:
         print(_table())
         print(f"\nmissing: {' '.join(missing()) or 'none'}")
+        for each in unusable():
+            print(f"does not run: {each}")
     return 0
 
 
