@@ -29,10 +29,10 @@
 #define MOVED_LIMIT     0.06
 #define MOVED_MEMORY    (1.0 / 64) /* weight of one peek in moved_share */
 #define PROBE_EVERY     16
-#define PEEK_TRIES     3
-#define LOOK_TRIES     3
-#define LOOK_AGAIN     1 /* threads were added meanwhile */
-#define NAME_EVERY     (200 * 1000 * 1000ULL)
+#define PEEK_TRIES      3
+#define LOOK_TRIES      3
+#define LOOK_AGAIN      1 /* threads were added meanwhile */
+#define NAME_EVERY      (200 * 1000 * 1000ULL)
 #define STOP_TRIES      4
 #define FIRST_PEEKS     64 /* made at every look, to learn quickly */
 #define STOP_SHARE      10 /* threads are stopped for at most 1/10 of the time */
@@ -138,6 +138,8 @@ static int stop_and_read(struct target *t, const struct look *look, struct known
     p->stop_credit -= took < p->stop_credit ? took : p->stop_credit;
     t->stats.stops++;
     t->stats.stop_time += took;
+    size_t bucket = (size_t)(took / STOP_STEP);
+    t->stats.stop_times[bucket < STOP_BUCKETS ? bucket : STOP_BUCKETS - 1]++;
     return r;
 }
 
@@ -311,7 +313,8 @@ static int finish_peek(struct target *t, const struct look *look, struct known_t
     if (result != PEEK_MISSED)
         remember_peek(k, !proved);
     t->stats.moved += !proved;
-    if (proved && !stopped_anyway) {
+    /* Without credit left for a stop, a true stack is better than a torn one. */
+    if (proved && (!stopped_anyway || !may_stop(t, look))) {
         k->torn = false;
         return 0;
     }

@@ -369,6 +369,9 @@ int sampler_run(struct sampler *s, bool (*tick)(const struct sampler_stats *, vo
                 void *context, enum sampler_end *ret_end, struct error *err)
 {
     int r = run(s, tick, context, ret_end, err);
+    s->stats.looks = s->tree.ended;
+    for (size_t i = 0; i < s->tree.count; i++)
+        target_stats_add(&s->stats.looks, &s->tree.members[i].target->stats);
     s->stats.elapsed = read_clock(CLOCK_MONOTONIC) - s->start;
     s->stats.own_cpu = read_clock(CLOCK_PROCESS_CPUTIME_ID) - s->cpu_start;
     return r;

@@ -26,6 +26,7 @@ struct sampler_stats {
     uint64_t ticks, samples, torn, late, missed, errors;
     uint32_t processes, threads;
     scry_nsec own_cpu;
+    struct target_stats looks; /* at the end */
 };
 
 struct sampler;

@@ -89,3 +89,26 @@ void target_close(struct target *t)
     close_parts(t);
     free(t);
 }
+
+void target_stats_add(struct target_stats *to, const struct target_stats *from)
+{
+    to->reads += from->reads;
+    to->reused += from->reused;
+    to->moved += from->moved;
+    to->missed += from->missed;
+    to->stops += from->stops;
+    to->stop_time += from->stop_time;
+    for (size_t i = 0; i < STOP_BUCKETS; i++)
+        to->stop_times[i] += from->stop_times[i];
+}
+
+scry_nsec target_stats_median_stop(const struct target_stats *stats)
+{
+    uint64_t seen = 0;
+    for (size_t i = 0; i < STOP_BUCKETS; i++) {
+        seen += stats->stop_times[i];
+        if (seen && 2 * seen >= stats->stops)
+            return (i + 1) * STOP_STEP;
+    }
+    return 0;
+}

@@ -12,6 +12,9 @@ enum blocking {
     BLOCKING_NEVER,  /* never stop; what is unsure is marked torn */
 };
 
+#define STOP_STEP    (4 * 1000ULL) /* nanoseconds per step of the histogram */
+#define STOP_BUCKETS 128
+
 /* How the stacks were come by. */
 struct target_stats {
     uint64_t reads;      /* stacks read: by peeking or from a stopped thread */
@@ -20,6 +23,8 @@ struct target_stats {
     uint64_t missed;     /* peeks that had guessed wrong where to read */
     uint64_t stops;      /* threads stopped */
     scry_nsec stop_time; /* for how long, all together */
+    uint32_t
+        stop_times[STOP_BUCKETS]; /* a histogram of it; the last bucket is all that is longer */
 };
 
 struct target {
@@ -30,6 +35,10 @@ struct target {
     /* private to target.c */
     struct target_private *private;
 };
+
+/* Add up, and the median of the stops' times. */
+void target_stats_add(struct target_stats *to, const struct target_stats *from);
+scry_nsec target_stats_median_stop(const struct target_stats *stats);
 
 /* Open the process and find Python in it. Python that has not started yet is waited for up to
  * `patience` (0: fail with NOT_READY at once). */

@@ -217,10 +217,13 @@ void tree_drop_ended(struct tree *tree)
 {
     size_t kept = 0;
     for (size_t i = 0; i < tree->count; i++) {
-        if (tree->members[i].ended)
-            member_done(&tree->members[i]);
-        else
-            tree->members[kept++] = tree->members[i];
+        struct member *m = &tree->members[i];
+        if (m->ended) {
+            target_stats_add(&tree->ended, &m->target->stats);
+            member_done(m);
+        } else {
+            tree->members[kept++] = *m;
+        }
     }
     tree->count = kept;
 }

@@ -33,6 +33,7 @@ struct tree {
     struct candidate *candidates;
     size_t candidate_count, candidate_cap;
     scry_nsec next_scan;
+    struct target_stats ended; /* of members that are gone */
 };
 
 /* Waits up to `patience` for Python to start in the process or, with `follow`, in any descendant.

@@ -22,6 +22,7 @@
 struct record_values {
     pid_t pid;
     const char *output;
+    const char *stats;
     const struct format *format;
     scry_nsec duration;
     double rate;
@@ -259,6 +260,8 @@ static int job_run(struct job *job, struct error *err)
     char *path = job->out.path ? strdup(job->out.path) : NULL;
     if (r == 0)
         r = outfile_commit(&job->out, err);
+    if (r == 0 && job->values->stats)
+        r = report_stats(job->values->stats, &job->stats, err);
     if (r == 0) {
         report_end(&job->voice, job->end, signals_caught());
         report_result(&job->voice, job->format, path ?: "?", &job->stats, &job->options);
@@ -360,6 +363,15 @@ static const struct option options[] = {
     OPTION_NOLINENO(struct record_values, nolineno),
     OPTION_FULL_FILENAMES(struct record_values, full_filenames),
     OPTION_MARK_TORN(struct record_values, mark_torn),
+    {
+        .name = "stats",
+        .argument = "FILE",
+        .kind = OPT_FILE,
+        .offset = offsetof(struct record_values, stats),
+        .group = "Output",
+        .help = "Also write how the recording went, as JSON: samples, torn, missed, late, how "
+                "often and how long threads were stopped, own CPU time",
+    },
     FLAG(0, "hideprogress", hideprogress, "Output",
          "Show no progress line; without a terminal there is none anyway"),
     {

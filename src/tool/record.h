@@ -62,6 +62,9 @@ void report_end(const struct voice *v, enum sampler_end end, int signal);
 void report_result(const struct voice *v, const struct format *format, const char *path,
                    const struct sampler_stats *stats, const struct sampler_options *options);
 
+/* How it went, as JSON, into a file of its own. */
+int report_stats(const char *path, const struct sampler_stats *stats, struct error *err);
+
 struct progress {
     bool shown;         /* whether to show anything at all */
     bool visible;       /* a line stands on the terminal now */

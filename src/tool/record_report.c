@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tool/text.h"
+#include "util/json.h"
 
 /* Is the profile itself written to where standard output goes? */
 static bool shares_stdout(const struct outfile *out)
@@ -110,4 +111,44 @@ void report_result(const struct voice *v, const struct format *format, const cha
     if (format->hint[0])
         fprintf(v->out, "; %s", format->hint);
     fputc('\n', v->out);
+}
+
+int report_stats(const char *path, const struct sampler_stats *stats, struct error *err)
+{
+    struct outfile out;
+    int r = outfile_open(&out, path, err);
+    if (r < 0)
+        return r;
+    const struct {
+        const char *name;
+        uint64_t value;
+    } rows[] = {
+        {"elapsed_ns", stats->elapsed},
+        {"ticks", stats->ticks},
+        {"samples", stats->samples},
+        {"torn", stats->torn},
+        {"missed", stats->missed},
+        {"late", stats->late},
+        {"errors", stats->errors},
+        {"processes", stats->processes},
+        {"threads", stats->threads},
+        {"own_cpu_ns", stats->own_cpu},
+        {"stacks_read", stats->looks.reads},
+        {"stacks_reused", stats->looks.reused},
+        {"peeks_moved", stats->looks.moved},
+        {"peeks_guessed_wrong", stats->looks.missed},
+        {"stops", stats->looks.stops},
+        {"stop_time_ns", stats->looks.stop_time},
+        {"median_stop_ns", target_stats_median_stop(&stats->looks)},
+    };
+    struct json j;
+    json_init(&j, out.file, 2);
+    json_begin_object(&j);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        json_key(&j, rows[i].name);
+        json_uint(&j, rows[i].value);
+    }
+    json_end_object(&j);
+    fputc('\n', out.file);
+    return outfile_commit(&out, err);
 }
