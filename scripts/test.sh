@@ -35,7 +35,7 @@ unit_tests() {
 python_tests() {
     local status=0
     title "pytest"
-    .venv/bin/pytest -q -n "$(nproc)" --junitxml="$results/pytest.xml" -o junit_family=xunit1 tests || status=$?
+    .venv/bin/pytest -q -n "$(nproc)" --dist loadgroup --junitxml="$results/pytest.xml" -o junit_family=xunit1 tests || status=$?
     # 1: some tests failed, and are counted from the file; anything else means that it could not work.
     [ $status -le 1 ] && [ -s $results/pytest.xml ]
 }

@@ -1,17 +1,18 @@
 /* Runs the browser tests and prints one line of JSON per test: {"name", "error", "seconds"}; test_browser.py makes them
- * tests of pytest. With --list, prints the names only.
+ * tests of pytest.
  *
- * run.mjs MAKE_PROFILE CHROMIUM FOLDER */
+ * run.mjs MAKE_PROFILE CHROMIUM FOLDER PERFETTO */
 import { execFileSync } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { mkdtempSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { flamegraph } from './flamegraph.mjs';
+import { perfetto } from './perfetto.mjs';
 import { speedscope } from './speedscope.mjs';
 
 const require = createRequire(new URL('../package.json', import.meta.url));
-const tests = { ...flamegraph, ...speedscope };
+const tests = { ...flamegraph, ...perfetto, ...speedscope };
 
 /* Quiet, and nothing beyond the page itself. */
 const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
@@ -41,11 +42,7 @@ async function settled(page) {
 }
 
 async function main() {
-  if (process.argv[2] === '--list') {
-    console.log(Object.keys(tests).join('\n'));
-    return;
-  }
-  const [maker, chromium, parent] = process.argv.slice(2);
+  const [maker, chromium, parent, perfettoFolder] = process.argv.slice(2);
   const folder = mkdtempSync(join(parent, 'browser-'));
   const make = (name, format, ...options) => {
     const file = [name, ...options].join('') + '.' + (format === 'flamegraph' ? 'svg' : format);
@@ -58,6 +55,7 @@ async function main() {
     open: (file, options) => open(browser, folder, file, options),
     newPage: async () => (await browser.newContext({ viewport: { width: 1200, height: 700 } })).newPage(),
     root: new URL('../', import.meta.url).pathname,
+    perfetto: perfettoFolder,
   };
   for (const [name, test] of Object.entries(tests)) {
     let error = '';

@@ -1,38 +1,17 @@
 /* Our files in speedscope itself, served from this machine. */
 import assert from 'node:assert/strict';
-import { createServer } from 'node:http';
-import { readFile } from 'node:fs/promises';
-import { extname, join, normalize } from 'node:path';
+import { join } from 'node:path';
 
-const KINDS = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.json': 'application/json' };
-
-/* speedscope below /app, our profiles below /profile, on a port of the system's choice. */
-async function serve(root, folder) {
-  const release = join(root, 'node_modules/speedscope/dist/release');
-  const server = createServer(async (request, response) => {
-    const path = normalize(new URL(request.url, 'http://localhost').pathname);
-    const file = path.startsWith('/app/') ? join(release, path.slice(4)) : join(folder, path.replace('/profile', ''));
-    try {
-      const body = await readFile(file);
-      response.writeHead(200, { 'content-type': KINDS[extname(file)] || 'application/octet-stream' });
-      response.end(body);
-    } catch {
-      response.writeHead(404).end();
-    }
-  });
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return server;
-}
+import { serve } from './serve.mjs';
 
 async function show({ root, folder, newPage }, file) {
-  const server = await serve(root, folder);
+  const { at, close } = await serve({ app: join(root, 'node_modules/speedscope/dist/release'), profile: folder });
   const page = await newPage();
   const trouble = [];
   page.on('pageerror', (error) => trouble.push(error.message));
   page.on('console', (message) => { if (message.type() === 'error') trouble.push(message.text()); });
-  const at = `http://127.0.0.1:${server.address().port}`;
   await page.goto(`${at}/app/index.html#profileURL=${encodeURIComponent(`${at}/profile/${file}`)}`);
-  return { page, trouble, close: () => server.close() };
+  return { page, trouble, close };
 }
 
 export const speedscope = {

