@@ -335,7 +335,12 @@ static int get_batch(struct code_cache *c, const scry_addr *addrs, size_t count,
     for (size_t i = 0; i < count; i++) {
         bool same = items[i].known && at + items[i].count <= got &&
                     item_matches(c->view.layout, &items[i], ranges + at);
-        ret_codes[i] = same ? items[i].known : replace_code(c, addrs[i], items[i].known);
+        /* A recursive function stands in a batch more than once and is read anew only once. */
+        const struct py_code *now = code_cache_peek(c, addrs[i]);
+        if (same || now != items[i].known)
+            ret_codes[i] = now;
+        else
+            ret_codes[i] = replace_code(c, addrs[i], items[i].known);
         at += items[i].count;
     }
     return 0;

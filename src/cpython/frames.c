@@ -463,7 +463,8 @@ int walk_resolve_known(struct python *py, const struct found_frames *found, size
     if (!reserve_frames(t, found->count))
         return -SCRY_E_NO_MEMORY;
     /* Make room for the new callees in front of the callers that stay. */
-    memmove(t->frames + fresh, t->frames + (t->frame_count - same), same * sizeof(*t->frames));
+    if (same > 0)
+        memmove(t->frames + fresh, t->frames + (t->frame_count - same), same * sizeof(*t->frames));
     size_t made = 0;
     for (size_t i = 0; i < fresh; i++)
         made += make_frame(py, &found->items[i], code_cache_peek(&py->codes, found->items[i].code),

@@ -243,6 +243,29 @@ static void code_at_an_address_that_was_reused_is_read_anew(void **state)
     }
 }
 
+static void code_that_stands_in_a_stack_twice_is_read_once(void **state)
+{
+    (void)state;
+    FOR_EACH_LAYOUT(l)
+    {
+        struct fake_interp i;
+        const struct py_code *got[2];
+        fake_interp_init(&i, l);
+        scry_addr code = fake_code(&i, "/a.py", "old", 1);
+        const scry_addr twice[] = {code, code};
+        assert_int_equal(code_cache_get(&i.py.codes, twice, 2, got), 0);
+        assert_ptr_equal(got[0], got[1]);
+        /* Replaced while it is in the cache: given up once, not once for each place. */
+        fake_u64(&i.f, code + (scry_addr)l->co_name, fake_str(&i.f, "new"));
+        assert_int_equal(code_cache_get(&i.py.codes, twice, 2, got), 0);
+        assert_ptr_equal(got[0], got[1]);
+        assert_string_equal(got[0]->name, "new");
+        assert_int_equal(i.py.codes.retired_count, 1);
+        code_cache_sweep(&i.py.codes);
+        fake_interp_done(&i);
+    }
+}
+
 static void a_name_that_died_and_left_its_address_to_another_is_noticed(void **state)
 {
     (void)state;
@@ -279,6 +302,7 @@ int main(void)
         cmocka_unit_test(what_is_no_code_object_is_left_out),
         cmocka_unit_test(an_instruction_outside_of_its_code_has_no_line),
         cmocka_unit_test(code_at_an_address_that_was_reused_is_read_anew),
+        cmocka_unit_test(code_that_stands_in_a_stack_twice_is_read_once),
         cmocka_unit_test(a_name_that_died_and_left_its_address_to_another_is_noticed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
