@@ -64,6 +64,7 @@
   /* ---- layout: the samples [from, to) fill the width; what lies outside is not shown ---- */
 
   let width = 0, charWidth = 7.25;
+  let below = false, crowded = false; /* the controls are in the second line; they leave no room for the legend */
   const view = { from: 0, to: total };
   let zoomed = root, pattern = '', glide = 0;
 
@@ -150,6 +151,7 @@
     for (let b = box.parent; b; b = b.parent) b.g.classList.add('faded');
     reset.style.display = box === root ? 'none' : '';
     focusable(box);
+    arrange();
     glideTo(box.x, box.x + box.w);
   }
 
@@ -220,19 +222,19 @@
       parts.push(percent(box.w, zoomed.w) + ' of the zoomed frame');
     if (box.children.length) parts.push('self ' + percent(box.own, total));
     fit(details, box.label, '  \u00b7  ' + parts.join(' \u00b7 '), width);
-    legend.style.display = 'none';
+    share();
   }
 
   function forget() {
     details.textContent = '';
-    legend.style.display = '';
+    share();
   }
 
   /* As much of `text` as leaves room for `end`. */
-  function fit(element, text, end, room) {
+  function fit(element, text, end, pixels) {
     element.textContent = text + end;
     let length = text.length;
-    while (length > 8 && element.getComputedTextLength() > room) {
+    while (length > 3 && element.getComputedTextLength() > pixels) {
       length = Math.floor(length * 0.9);
       element.textContent = text.slice(0, length) + '\u2026' + end;
     }
@@ -259,16 +261,34 @@
   input.setAttribute('aria-label', 'Search frames by regular expression');
   input.spellcheck = false;
   place_of_input.append(input);
-  const full_title = title.textContent;
+  const full_title = title.textContent, legendWidth = legend.getBBox().width;
 
+  /* The controls stand at the right end of the title's line; in a narrow window what the search found and the
+   * way back stand below, in place of the legend if need be. */
   function arrange() {
-    let x = svg.getBoundingClientRect().width - MARGIN;
-    place_of_input.setAttribute('x', x -= 220);
-    matched.setAttribute('x', x -= 12);
-    x -= matched.textContent ? matched.getComputedTextLength() + 16 : 0;
-    reset.setAttribute('x', x);
-    x -= reset.style.display === 'none' ? 0 : reset.getComputedTextLength() + 16;
-    fit(title, full_title, '', Math.max(60, x - MARGIN));
+    const full = svg.getBoundingClientRect().width, narrow = full < 900;
+    const field = Math.min(220, full / 2 - MARGIN);
+    place_of_input.setAttribute('width', field);
+    place_of_input.setAttribute('x', full - MARGIN - field);
+    let x = full - MARGIN - (narrow ? 0 : field + 12);
+    const begin = x;
+    for (const control of [matched, reset]) {
+      control.setAttribute('y', narrow ? 49 : 25);
+      control.setAttribute('x', x);
+      const there = control.textContent && control.style.display !== 'none';
+      x -= there ? control.getComputedTextLength() + 16 : 0;
+    }
+    fit(title, full_title, '', (narrow ? full - field - 12 - MARGIN : x) - MARGIN);
+    below = narrow;
+    crowded = narrow && x < begin && legendWidth + MARGIN > x;
+    share();
+  }
+
+  /* The second line is for the details while there are any. */
+  function share() {
+    const busy = details.textContent.trim() !== '';
+    legend.style.display = busy || crowded ? 'none' : '';
+    for (const control of [matched, reset]) control.style.visibility = busy && below ? 'hidden' : '';
   }
 
   /* ---- events ---- */
@@ -288,7 +308,6 @@
 
   function choose(box) {
     zoom(box);
-    arrange();
     remember(true);
   }
 
@@ -296,7 +315,6 @@
     input.value = '';
     search('');
     if (zoomed !== root) zoom(root);
-    arrange();
     remember(true);
   }
 

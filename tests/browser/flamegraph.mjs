@@ -129,6 +129,21 @@ export const flamegraph = {
     assert.equal(await page.locator('#unzoom').isVisible(), false);
   },
 
+  async 'nothing in the header covers anything else, however narrow the window'({ open, make }) {
+    for (const width of [420, 600, 800, 890, 910, 1400]) {
+      const page = await open(make('web', 'flamegraph', '--threads'), { width, hash: '#frame=6&search=json' });
+      const overlap = await page.evaluate(() => {
+        const shown = [...document.querySelectorAll('#title, #legend, #details, #unzoom, #matched, foreignObject')]
+          .map((e) => [e.id || e.tagName, e.getBoundingClientRect()]).filter(([, r]) => r.width > 1);
+        for (const [a, r] of shown)
+          for (const [b, q] of shown)
+            if (a < b && r.left < q.right && q.left < r.right && r.top < q.bottom - 4 && q.top < r.bottom - 4) return `${a} and ${b}`;
+        return shown.length >= 4 ? '' : 'something is missing';
+      });
+      assert.equal(overlap, '', `at ${width}`);
+    }
+  },
+
   async 'the address brings back zoom and search'({ open, make, settled }) {
     const file = make('web', 'flamegraph');
     const page = await open(file);
