@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "access/stop.h"
+#include "util/limits.h"
 
 #define GROUPS_MAX 1024
 
@@ -95,6 +96,7 @@ static int become(char *const argv[], const struct identity *id)
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
+    limits_restore_files();
     int rc = take_identity(id);
     if (rc)
         return -rc;

@@ -38,6 +38,8 @@ struct task_watch {
     int schedstat_fd; /* -1 when not to be had */
     int syscall_fd;
     int stat_fd;        /* only where syscall_fd is not to be had */
+    int proc_fd;        /* of the process, which must stay open */
+    bool transient;     /* no descriptors to spare: the files are opened for each look */
     scry_nsec run_time; /* as last read: time on a CPU so far */
     uint64_t switches;  /* how often it had been put on a CPU, before it was last seen blocked */
     bool blocked;       /* as last seen */

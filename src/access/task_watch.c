@@ -12,15 +12,18 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "access/procfs.h"
 
-static int open_task_file(const struct process *process, pid_t tid, const char *name)
+#define DESCRIPTORS_SPARED 64
+
+static int open_task_file(const struct task_watch *w, const char *name)
 {
     char path[64];
-    snprintf(path, sizeof(path), "task/%d/%s", tid, name);
-    return openat(process->proc_fd, path, O_RDONLY | O_CLOEXEC);
+    snprintf(path, sizeof(path), "task/%d/%s", w->tid, name);
+    return openat(w->proc_fd, path, O_RDONLY | O_CLOEXEC);
 }
 
 static void close_fd(int *fd)
@@ -30,17 +33,23 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
-int task_watch_open(struct task_watch *w, const struct process *process, pid_t tid)
+void task_watch_close(struct task_watch *w)
+{
+    close_fd(&w->schedstat_fd);
+    close_fd(&w->syscall_fd);
+    close_fd(&w->stat_fd);
+}
+
+static int open_files(struct task_watch *w)
 {
     char text[256];
-    *w = (struct task_watch){.tid = tid, .schedstat_fd = -1, .syscall_fd = -1, .stat_fd = -1};
-    w->schedstat_fd = open_task_file(process, tid, "schedstat");
-    w->syscall_fd = open_task_file(process, tid, "syscall");
+    w->schedstat_fd = open_task_file(w, "schedstat");
+    w->syscall_fd = open_task_file(w, "syscall");
     /* Opening it is allowed to all, reading it only to those who may trace. */
     if (w->syscall_fd >= 0 && procfs_reread(w->syscall_fd, text, sizeof(text)) <= 0)
         close_fd(&w->syscall_fd);
     if (w->syscall_fd < 0)
-        w->stat_fd = open_task_file(process, tid, "stat");
+        w->stat_fd = open_task_file(w, "stat");
     if (w->syscall_fd >= 0 || w->stat_fd >= 0)
         return 0;
     int rc = errno == EMFILE || errno == ENFILE ? -SCRY_E_IO : -SCRY_E_GONE;
@@ -48,11 +57,28 @@ int task_watch_open(struct task_watch *w, const struct process *process, pid_t t
     return rc;
 }
 
-void task_watch_close(struct task_watch *w)
+/* Leave some for all the other files that have to be opened now and then. */
+static bool few_left(int fd)
 {
-    close_fd(&w->schedstat_fd);
-    close_fd(&w->syscall_fd);
-    close_fd(&w->stat_fd);
+    struct rlimit limit;
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+           (rlim_t)fd + DESCRIPTORS_SPARED > limit.rlim_cur;
+}
+
+int task_watch_open(struct task_watch *w, const struct process *process, pid_t tid)
+{
+    *w = (struct task_watch){.tid = tid,
+                             .schedstat_fd = -1,
+                             .syscall_fd = -1,
+                             .stat_fd = -1,
+                             .proc_fd = process->proc_fd};
+    int rc = open_files(w);
+    if (rc == -SCRY_E_IO || (rc == 0 && few_left(w->schedstat_fd))) {
+        task_watch_close(w);
+        w->transient = true;
+        return 0;
+    }
+    return rc;
 }
 
 static enum task_activity activity_of_state(char state)
@@ -100,7 +126,7 @@ static void read_account(const struct task_watch *w, scry_nsec *ret_run_time,
     *ret_switches = strtoull(at, &at, 10);
 }
 
-enum task_activity task_watch_look(struct task_watch *w, bool *ret_ran)
+static enum task_activity look(struct task_watch *w, bool *ret_ran)
 {
     uint64_t switches;
     read_account(w, &w->run_time, &switches);
@@ -110,5 +136,17 @@ enum task_activity task_watch_look(struct task_watch *w, bool *ret_ran)
     enum task_activity activity = look_at_activity(w);
     w->blocked = activity == TASK_BLOCKED;
     w->switches = switches;
+    return activity;
+}
+
+enum task_activity task_watch_look(struct task_watch *w, bool *ret_ran)
+{
+    if (!w->transient)
+        return look(w, ret_ran);
+    *ret_ran = true;
+    if (open_files(w) < 0)
+        return TASK_UNKNOWN;
+    enum task_activity activity = look(w, ret_ran);
+    task_watch_close(w);
     return activity;
 }

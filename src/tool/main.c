@@ -8,6 +8,7 @@
 #include "tool/commands.h"
 #include "tool/help.h"
 #include "tool/text.h"
+#include "util/limits.h"
 
 /* One line, whatever the text holds: the sentence, and the remedy in parentheses. */
 static int complain(const char *tool, const struct error *err, int code)
@@ -115,6 +116,7 @@ int main(int argc, char **argv)
     if (argc < 1)
         argv = (char *[]){"scry", NULL};
     fill_standard_streams();
+    limits_raise_files();
     struct invocation call = invocation(argv);
     struct error err = {0};
     int status = dispatch(&call, &err);
