@@ -34,8 +34,9 @@
 #define LOOK_AGAIN      1 /* threads were added meanwhile */
 #define NAME_EVERY      (200 * 1000 * 1000ULL)
 #define STOP_TRIES      4
-#define FIRST_PEEKS     64 /* made at every look, to learn quickly */
-#define STOP_SHARE      10 /* threads are stopped for at most 1/10 of the time */
+#define FIRST_PEEKS     64    /* made at every look, to learn quickly */
+#define STOP_SHARE      10    /* threads are stopped for at most 1/10 of the time */
+#define STOP_CHARGE     20000 /* nanoseconds, for the stop itself */
 #define STOP_CREDIT_MAX (200 * 1000 * 1000ULL)
 #define SWEEP_AT        64
 
@@ -125,20 +126,24 @@ static bool is_doubtful(const struct known_thread *k)
     return k->python.incomplete || (k->root && root_of(k) && root_of(k) != k->root);
 }
 
+/* The time is counted from the request, which is the most the thread can have stood still. What it is charged
+ * for is from when it was seen to stand: on a busy machine it takes long to come to a stop, but it runs until it
+ * does. */
 static int stop_and_read(struct target *t, const struct look *look, struct known_thread *k)
 {
     struct stop stop = {0};
+    struct target_private *p = t->private;
     scry_nsec start = clock_now();
     int r = stop_thread(&stop, k->tid, STOP_LIMIT);
+    scry_nsec stopped = clock_now();
     if (r == 0)
         r = walk_and_visit(t, look, k);
     stop_release(&stop);
-    scry_nsec took = clock_now() - start;
-    struct target_private *p = t->private;
-    p->stop_credit -= took < p->stop_credit ? took : p->stop_credit;
+    scry_nsec end = clock_now(), charge = end - stopped + STOP_CHARGE;
+    p->stop_credit -= charge < p->stop_credit ? charge : p->stop_credit;
     t->stats.stops++;
-    t->stats.stop_time += took;
-    size_t bucket = (size_t)(took / STOP_STEP);
+    t->stats.stop_time += end - start;
+    size_t bucket = (size_t)((end - start) / STOP_STEP);
     t->stats.stop_times[bucket < STOP_BUCKETS ? bucket : STOP_BUCKETS - 1]++;
     return r;
 }
