@@ -403,10 +403,13 @@ static enum proof try_tables(struct search *s, struct python *py, const struct o
     size_t n = 0;
     if (o->version.minor)
         order[n++] = o->version;
+    /* File names do not say which release it is. */
     if (s->hint.minor)
-        order[n++] = s->hint;
+        order[n++] = (struct py_version){
+            .major = s->hint.major, .minor = s->hint.minor, .micro = PY_MICRO_UNKNOWN};
     for (int minor = 12; minor >= 6; minor--)
-        order[n++] = (struct py_version){.major = 3, .minor = (uint8_t)minor, .micro = 99};
+        order[n++] =
+            (struct py_version){.major = 3, .minor = (uint8_t)minor, .micro = PY_MICRO_UNKNOWN};
     order[n++] = (struct py_version){.major = 3, .minor = 7, .micro = 0};
     order[n++] = (struct py_version){.major = 2, .minor = 7};
     enum proof best = PROOF_NO;

@@ -15,6 +15,8 @@ enum line_format {
     LINES_LOCATIONS,       /* 3.11+: location table */
 };
 
+#define PY_MICRO_UNKNOWN 0xff /* taken for the last release there is */
+
 struct py_version {
     uint8_t major, minor, micro;
     uint8_t level; /* 0xa, 0xb, 0xc pre-releases, 0xf final */

@@ -23,6 +23,9 @@ void py_version_text(const struct python *py, char *to, size_t cap)
     char pre[16] = "";
     if (level[0])
         snprintf(pre, sizeof(pre), "%s%d", level, v->serial);
-    snprintf(to, cap, "%d.%d.%d%s%s", v->major, v->minor, v->micro, pre,
+    char micro[8] = "";
+    if (v->micro != PY_MICRO_UNKNOWN)
+        snprintf(micro, sizeof(micro), ".%d", v->micro);
+    snprintf(to, cap, "%d.%d%s%s%s", v->major, v->minor, micro, pre,
              py->layout.free_threaded ? "t" : "");
 }
