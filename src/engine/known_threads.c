@@ -89,10 +89,12 @@ static void fill_thread_ids(struct target *t)
         thread_ids_fill(t->mem, p->tid_offset, &p->met);
 }
 
-/* Its state has been made, newest first, but still bears the id of the thread that made it. (A thread may have
- * states in several interpreters, but only one in each.) */
+/* Its state has been made, newest first, but bears no id yet (3.12+) or still that of the thread that made it.
+ * (A thread may have states in several interpreters, but only one in each.) */
 static bool not_started(const struct py_threads *met, size_t i)
 {
+    if (!met->items[i].thread_id)
+        return true;
     for (size_t k = i + 1; k < met->count; k++)
         if (met->items[k].thread_id == met->items[i].thread_id &&
             met->items[k].interp == met->items[i].interp)
