@@ -230,8 +230,7 @@ def until(condition, what):
 
 
 def state_letter(pid, tid=None):
-    text = pathlib.Path(f"/proc/{pid}/task/{tid or pid}/stat").read_text(errors="replace")
-    return text.rsplit(")", 1)[1].split()[0]
+    return stat_fields(pid, tid)[0]
 
 
 def syscall_number(pid, tid):
@@ -273,8 +272,28 @@ def children_of(pid):
     return found
 
 
-def is_gone(pid):
+def descendants_of(pid):
+    found = []
+    with contextlib.suppress(OSError):
+        for child in children_of(pid):
+            found += [child, *descendants_of(child)]
+    return found
+
+
+def stat_fields(pid, tid=None):
+    """Fields of /proc/PID/stat after the name: the state letter is the first."""
+    text = pathlib.Path(f"/proc/{pid}/task/{tid or pid}/stat").read_text(errors="replace")
+    return text.rsplit(")", 1)[1].split()
+
+
+def started_at(pid):
+    """With the pid, what tells a process from every other: pids are given out again."""
+    return stat_fields(pid)[19]
+
+
+def is_gone(pid, started=None):
     try:
-        return state_letter(pid) in "ZX"
+        fields = stat_fields(pid)
     except OSError:
         return True
+    return fields[0] in "ZX" or (started is not None and fields[19] != started)

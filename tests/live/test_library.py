@@ -11,7 +11,9 @@ BUILD = os.path.dirname(harness.scry_binary())
 
 def stacks(pid):
     """What examples/stacks.c prints: {thread id: [(function, file, line)]}, innermost frame first."""
-    answer = subprocess.run([f"{BUILD}/stacks", str(pid)], capture_output=True, text=True, check=True)
+    answer = subprocess.run(
+        [f"{BUILD}/stacks", str(pid)], capture_output=True, text=True, check=True
+    )
     threads, frames = {}, None
     for line in answer.stdout.splitlines():
         if match := re.match(r"thread (\d+) ", line):
@@ -27,7 +29,9 @@ def test_the_example_sees_what_dump_sees(python):
         dumped = harness.dump(target.pid)
         assert target.finish() == 0
     expected = {
-        thread["os_thread_id"]: [(f["qualname"], f["filename"], f["line"]) for f in thread["frames"]]
+        thread["os_thread_id"]: [
+            (f["qualname"], f["filename"], f["line"]) for f in thread["frames"]
+        ]
         for thread in dumped
     }
     assert seen == expected

@@ -109,7 +109,6 @@ def test_shares_are_those_of_the_target_itself(python, tmp_path, flags):
         light,
         share,
     )
-    assert total > 0.9 * sum(stacks.values()), "most of the time is spent in the two functions"
 
 
 def test_every_stack_is_one_the_program_can_have(python, tmp_path):
@@ -384,8 +383,9 @@ def test_the_end_of_the_duration_ends_a_launched_program(python, tmp_path):
         (pid,) = harness.until(
             lambda: harness.children_of(target.process.pid), "the program is started"
         )
+        started = harness.started_at(pid)
         assert target.process.wait(timeout=harness.PATIENCE) == 0
-        assert harness.is_gone(pid)
+        assert harness.is_gone(pid, started)
     assert sum(raw_stacks(out).values()) > 0
 
 
@@ -394,9 +394,10 @@ def test_a_signal_to_scry_ends_the_launched_program_too(some_python, tmp_path, n
     out = tmp_path / "out.txt"
     with launch(some_python, out, "exit", 9) as target:
         until_sampling(target)
+        started = harness.started_at(target.report["pid"])
         target.process.send_signal(number)
         assert target.process.wait(timeout=harness.PATIENCE) == 0
-        assert harness.is_gone(target.report["pid"])
+        assert harness.is_gone(target.report["pid"], started)
     assert sum(raw_stacks(out).values()) > 0
 
 

@@ -1,0 +1,7 @@
+def busy():
+    n = 0
+    while True:
+        n += 1
+
+
+busy()

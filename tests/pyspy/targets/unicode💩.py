@@ -1,0 +1,9 @@
+# -*- coding: utf-8 -*-
+import time
+
+
+def nap():
+    time.sleep(100000)
+
+
+nap()
