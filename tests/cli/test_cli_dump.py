@@ -32,7 +32,7 @@ def target(code, *args):
 
 
 WAIT = """
-import sys
+import sys, threading
 def wait():
     print("ready", flush=True)
     sys.stdin.read()
