@@ -134,7 +134,7 @@ static int stop_and_read(struct target *t, const struct look *look, struct known
     struct stop stop = {0};
     struct target_private *p = t->private;
     scry_nsec start = clock_now();
-    int r = stop_thread(&stop, k->tid, STOP_LIMIT);
+    int r = stop_thread(&stop, k->tid, look->stop_limit ? look->stop_limit : STOP_LIMIT);
     scry_nsec stopped = clock_now();
     if (r == 0)
         r = walk_and_visit(t, look, k);

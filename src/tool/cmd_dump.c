@@ -195,6 +195,7 @@ static int dump_one(struct dump *d, struct tree_node *node, struct error *err)
         return r;
     struct look look = {
         .blocking = d->blocking,
+        .stop_limit = SCRY_NSEC_PER_SEC, /* on a busy machine it may have to wait for a CPU */
         .wait_reasons = true,
         .visit = d->values->locals ? read_variables : NULL,
         .visit_context = d,
