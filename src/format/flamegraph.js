@@ -5,10 +5,9 @@
   const SVG = 'http://www.w3.org/2000/svg', XHTML = 'http://www.w3.org/1999/xhtml', FG = 'urn:scry:flamegraph';
   const MARGIN = 10, PADDING = 3, BARE_BELOW = 3, GLIDE_MS = 220;
   const svg = document.currentScript.closest('svg');
-  const frames = svg.querySelector('#frames'), header = svg.querySelector('#header');
+  const header = svg.querySelector('#header');
   const title = svg.querySelector('#title'), details = svg.querySelector('#details');
   const legend = svg.querySelector('#legend'), footer = svg.querySelector('#footer');
-  const total = Number(frames.getAttribute('total_samples'));
   const calm = window.matchMedia && matchMedia('(prefers-reduced-motion: reduce)').matches;
 
   /* ---- the boxes, in document order: every box after the one it is called from ---- */
@@ -20,16 +19,18 @@
     return n;
   };
 
-  const COUNT = / \([\d,]+ samples?, [\d.]+%\)$/;
+  /* What follows the label in a title: the figures of one recording, or of two compared. */
+  const COUNT = / \((?:[\d,]+ samples?, [\d.]+%|(before [\d.]+%, after [\d.]+%, [^()]*))\)$/;
 
   function readBox(g, index) {
     const rect = g.querySelector('rect');
     const number = (name) => Number(rect.getAttributeNS(FG, name));
-    const label = g.querySelector('title').textContent.replace(COUNT, '');
+    const whole = g.querySelector('title').textContent, note = COUNT.exec(whole);
+    const label = whole.replace(COUNT, '');
     const plain = /^[rx]/.test(rect.getAttribute('class'));
     const cut = plain ? -1 : label.lastIndexOf(' (');
     const box = {
-      g, rect, index, label, text: g.querySelector('text'), y: Number(rect.getAttribute('y')),
+      g, rect, index, label, compared: note && note[1], text: g.querySelector('text'), y: Number(rect.getAttribute('y')),
       x: number('x'), w: number('w'), seconds: number('t'), own: number('w'),
       name: cut < 0 ? label : label.slice(0, cut), where: cut < 0 ? '' : label.slice(cut),
       parent: null, children: [], shown: true, chars: -1, placed: [-1, -1],
@@ -57,9 +58,17 @@
     }
   }
 
-  const boxes = Array.from(frames.querySelectorAll('g'), readBox);
-  link(boxes);
-  const root = boxes[0];
+  /* A page with two recordings compared has a view of each; one is shown, and is what these stand for. */
+  function readView(element) {
+    const view = { frames: element, boxes: Array.from(element.querySelectorAll('g'), readBox),
+      total: Number(element.getAttribute('total_samples')), name: element.id.replace(/^frames-?/, '') };
+    link(view.boxes);
+    return view;
+  }
+
+  const views = Array.from(svg.querySelectorAll('.frames'), readView);
+  const first = views.find((v) => v.frames.style.display !== 'none');
+  let { frames, boxes, total, name: shown } = first, root = boxes[0];
 
   /* ---- layout: the samples [from, to) fill the width; what lies outside is not shown ---- */
 
@@ -157,6 +166,7 @@
 
   function address() {
     const parts = [];
+    if (shown !== first.name) parts.push('widths=' + shown);
     if (zoomed !== root) parts.push('frame=' + zoomed.index);
     if (pattern) parts.push('search=' + encodeURIComponent(pattern));
     return '#' + parts.join('&');
@@ -173,10 +183,58 @@
   function restore() {
     const state = new URLSearchParams(location.hash.slice(1).replace(/\+/g, '%2B'));
     const index = Number(state.get('frame') || 0);
+    use(views.find((v) => v.name === state.get('widths')) || first);
     input.value = state.get('search') || '';
     search(input.value);
     const box = boxes[index] || root;
     if (box !== zoomed) zoom(box);
+  }
+
+  /* ---- the other recording ---- */
+
+  /* The box in `to` that is called as `box` is; as near to it as there is. */
+  function sameBox(box, to) {
+    const path = [];
+    for (let b = box; b.parent; b = b.parent) path.unshift(b.label);
+    let found = to.boxes[0];
+    for (const label of path) {
+      const next = found.children.find((child) => child.label === label);
+      if (!next) break;
+      found = next;
+    }
+    return found;
+  }
+
+  function use(to) {
+    if (to.frames === frames) return;
+    const box = sameBox(zoomed, to);
+    const grown = Number(to.frames.getAttribute('height')) - Number(frames.getAttribute('height'));
+    height += grown;
+    footer.setAttribute('y', Number(footer.getAttribute('y')) + grown);
+    frames.style.display = 'none';
+    to.frames.style.display = '';
+    ({ frames, boxes, total, name: shown } = to);
+    root = boxes[0];
+    zoomed = root;
+    reachable.g.removeAttribute('tabindex');
+    reachable = root;
+    name_other();
+    svg.setAttribute('height', height);
+    view.from = box.x;
+    view.to = box.x + box.w;
+    resize();
+    search(pattern);
+    zoom(box);
+  }
+
+  function switchOver() {
+    use(views.find((v) => v.frames !== frames));
+    arrange();
+    remember(true);
+  }
+
+  function name_other() {
+    if (views.length > 1) other.textContent = shown === 'after' ? 'Widths: after \u00b7 switch to before' : 'Widths: before \u00b7 switch to after';
   }
 
   /* ---- search ---- */
@@ -218,6 +276,11 @@
 
   function describe(box) {
     const parts = [grouped(box.w) + plural(box.w, ' sample', ' samples'), percent(box.w, total), seconds(box.seconds)];
+    if (box.compared) {
+      fit(details, box.label, '  \u00b7  ' + box.compared, width);
+      share();
+      return;
+    }
     if (zoomed !== root && box.x >= zoomed.x && box.x + box.w <= zoomed.x + zoomed.w)
       parts.push(percent(box.w, zoomed.w) + ' of the zoomed frame');
     if (box.children.length) parts.push('self ' + percent(box.own, total));
@@ -252,6 +315,8 @@
   const reset = make('text', { id: 'unzoom', class: 'button', y: 25, tabindex: 0, role: 'button', 'text-anchor': 'end' }, header);
   reset.textContent = 'Reset zoom';
   reset.style.display = 'none';
+  const other = make('text', { id: 'other', class: 'button', y: 25, tabindex: 0, role: 'button', 'text-anchor': 'end' }, header);
+  other.style.display = views.length > 1 ? '' : 'none';
   const matched = make('text', { id: 'matched', class: 'button', y: 25, 'text-anchor': 'end' }, header);
   const place_of_input = make('foreignObject', { y: 7, width: 220, height: 28 }, header);
   const input = document.createElementNS(XHTML, 'input');
@@ -272,7 +337,7 @@
     place_of_input.setAttribute('x', full - MARGIN - field);
     let x = full - MARGIN - (narrow ? 0 : field + 12);
     const begin = x;
-    for (const control of [matched, reset]) {
+    for (const control of [matched, reset, other]) {
       control.setAttribute('y', narrow ? 49 : 25);
       control.setAttribute('x', x);
       const there = control.textContent && control.style.display !== 'none';
@@ -288,7 +353,7 @@
   function share() {
     const busy = details.textContent.trim() !== '';
     legend.style.display = busy || crowded ? 'none' : '';
-    for (const control of [matched, reset]) control.style.visibility = busy && below ? 'hidden' : '';
+    for (const control of [matched, reset, other]) control.style.visibility = busy && below ? 'hidden' : '';
   }
 
   /* ---- events ---- */
@@ -349,26 +414,33 @@
       resetAll();
     } else if (event.key === 'Enter' && event.target === reset) {
       choose(root);
+    } else if (event.key === 'Enter' && event.target === other) {
+      switchOver();
     } else if (!typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
       const box = boxOf(event.target);
       if (box) onBoxKey(event, box);
     }
   }
 
-  frames.addEventListener('click', (event) => {
-    const box = boxOf(event.target);
-    if (box) choose(box);
-  });
-  frames.addEventListener('mouseover', (event) => {
-    const box = boxOf(event.target);
-    if (box) describe(box);
-  });
-  frames.addEventListener('mouseleave', forget);
-  frames.addEventListener('focusin', (event) => {
-    const box = boxOf(event.target);
-    if (box) describe(box);
-  });
-  frames.addEventListener('focusout', forget);
+  function listen(element) {
+    element.addEventListener('click', (event) => {
+      const box = boxOf(event.target);
+      if (box) choose(box);
+    });
+    element.addEventListener('mouseover', (event) => {
+      const box = boxOf(event.target);
+      if (box) describe(box);
+    });
+    element.addEventListener('mouseleave', forget);
+    element.addEventListener('focusin', (event) => {
+      const box = boxOf(event.target);
+      if (box) describe(box);
+    });
+    element.addEventListener('focusout', forget);
+  }
+
+  for (const v of views) listen(v.frames);
+  other.addEventListener('click', switchOver);
   reset.addEventListener('click', () => choose(root));
   input.addEventListener('input', () => {
     search(input.value);
@@ -403,10 +475,12 @@
     arrange();
   }
 
-  const footer_text = footer.textContent, height = Number(svg.getAttribute('height'));
+  const footer_text = footer.textContent;
+  let height = Number(svg.getAttribute('height'));
   svg.removeAttribute('viewBox');
   svg.setAttribute('width', '100%');
-  for (const box of boxes) box.text.setAttribute('dx', PADDING);
+  for (const v of views) for (const box of v.boxes) box.text.setAttribute('dx', PADDING);
+  name_other();
   measure();
   focusable(root);
   resize();

@@ -26,8 +26,8 @@ static uint64_t pair(uint32_t high, uint32_t low)
     return (uint64_t)high << 32 | low;
 }
 
-/* The number of the label whose text is in `in->text`. */
-static uint32_t add_label(struct reading *in, enum origin origin, uint32_t hue)
+/* The number of the label whose text is in `in->text`; the first `name` bytes are its name. */
+static uint32_t add_label(struct reading *in, enum origin origin, uint32_t hue, size_t name)
 {
     struct tree *t = in->tree;
     if (in->folded)
@@ -46,7 +46,8 @@ static uint32_t add_label(struct reading *in, enum origin origin, uint32_t hue)
         t->label_cap = cap;
     }
     if (new)
-        t->labels[label] = (struct tree_label){.origin = origin, .hue = hue};
+        t->labels[label] =
+            (struct tree_label){.origin = origin, .hue = hue, .name = (uint32_t)name};
     return label;
 }
 
@@ -70,8 +71,8 @@ static uint32_t frame_label(struct reading *in, uint32_t frame)
         return in->frame_labels[frame] - 1;
     const struct rec_frame *f = recording_frame(in->recording, frame);
     buf_reset(&in->text);
-    words_frame(&in->text, f, in->options);
-    uint32_t label = add_label(in, words_origin(f), hue_of(f->name, f->short_file));
+    size_t name = words_frame(&in->text, f, in->options);
+    uint32_t label = add_label(in, words_origin(f), hue_of(f->name, f->short_file), name);
     if (label != INTERN_FAILED)
         in->frame_labels[frame] = label + 1;
     return label;
@@ -110,7 +111,8 @@ static int add_root(void *context, const char *text)
     struct reading *in = context;
     buf_reset(&in->text);
     buf_add_str(&in->text, text);
-    in->root = child(in->tree, in->root, add_label(in, ORIGIN_ROOT, hue_of(text, "")));
+    uint32_t label = add_label(in, ORIGIN_ROOT, hue_of(text, ""), in->text.len);
+    in->root = child(in->tree, in->root, label);
     return in->root == NO_NODE ? -SCRY_E_NO_MEMORY : 0;
 }
 
@@ -157,7 +159,7 @@ static uint32_t torn_above(struct reading *in, uint32_t node)
 {
     buf_reset(&in->text);
     buf_add_str(&in->text, "[torn]");
-    uint32_t label = add_label(in, ORIGIN_ROOT, 0);
+    uint32_t label = add_label(in, ORIGIN_ROOT, 0, in->text.len);
     return label == INTERN_FAILED ? NO_NODE : child(in->tree, node, label);
 }
 
@@ -182,18 +184,6 @@ static int read_samples(struct reading *in)
     return more;
 }
 
-static void add_up(struct tree *t)
-{
-    for (size_t i = t->count; i-- > 0;) {
-        struct tree_node *node = &t->nodes[i];
-        node->total += node->self;
-        if (i != TREE_ROOT) {
-            t->nodes[node->parent].total += node->total;
-            t->nodes[node->parent].time += node->time;
-        }
-    }
-}
-
 /* Thread names are known for certain only after all samples: two passes where they matter. */
 static int prepare_roots(struct reading *in, struct error *err)
 {
@@ -209,33 +199,62 @@ static int prepare_roots(struct reading *in, struct error *err)
     return 0;
 }
 
-int tree_read(struct tree *t, struct recording *r, const struct format_options *options,
-              bool folded, struct error *err)
+int tree_init(struct tree *t, struct error *err)
 {
     *t = (struct tree){0};
+    struct reading in = {.tree = t};
+    buf_init(&in.text);
+    bool made = new_node(t, TREE_ROOT, add_label(&in, ORIGIN_ROOT, 0, 0)) != NO_NODE;
+    buf_done(&in.text);
+    return made ? 0 : error_set(err, -SCRY_E_NO_MEMORY, "out of memory");
+}
+
+int tree_add(struct tree *t, struct recording *r, const struct format_options *options, bool folded,
+             struct error *err)
+{
     struct reading in = {.tree = t, .recording = r, .options = options, .folded = folded};
     buf_init(&in.text);
+    table_reset(&t->places); /* numbers of stacks are the recording's own */
     int result = prepare_roots(&in, err);
     if (result < 0)
         goto out;
     result = recording_rewind(r);
-    if (result >= 0 && new_node(t, TREE_ROOT, add_label(&in, ORIGIN_ROOT, 0)) == NO_NODE)
-        result = -SCRY_E_NO_MEMORY;
     if (result >= 0)
         result = read_samples(&in);
     if (result < 0)
         error_set(err, result, "the recording could not be read: %s", error_sentence(result));
-    else
-        add_up(t);
 out:
     tracks_done(&in.tracks);
     free(in.roots);
     free(in.frame_labels);
     path_done(&in.path);
     buf_done(&in.text);
+    return result < 0 ? result : 0;
+}
+
+void tree_add_up(struct tree *t)
+{
+    for (size_t i = t->count; i-- > 0;) {
+        struct tree_node *node = &t->nodes[i];
+        node->total += node->self;
+        if (i != TREE_ROOT) {
+            t->nodes[node->parent].total += node->total;
+            t->nodes[node->parent].time += node->time;
+        }
+    }
+}
+
+int tree_read(struct tree *t, struct recording *r, const struct format_options *options,
+              bool folded, struct error *err)
+{
+    int result = tree_init(t, err);
+    if (result >= 0)
+        result = tree_add(t, r, options, folded, err);
     if (result < 0)
         tree_done(t);
-    return result < 0 ? result : 0;
+    else
+        tree_add_up(t);
+    return result;
 }
 
 void tree_done(struct tree *t)

@@ -19,7 +19,8 @@ struct tree_node {
 
 struct tree_label {
     enum origin origin;
-    uint32_t hue; /* the same for every line of one function */
+    uint32_t hue;  /* the same for every line of one function */
+    uint32_t name; /* length of the function's name at the start of the text; all of it in roots */
 };
 
 struct tree {
@@ -37,6 +38,15 @@ struct tree {
 int tree_read(struct tree *t, struct recording *r, const struct format_options *options,
               bool folded, struct error *err);
 void tree_done(struct tree *t);
+
+/* The same in steps, for a tree of more than one recording. tree_add() adds samples to `self` and
+ * their time to `time` of the node they end in; tree_add_up() then makes the sums. A tree that
+ * failed is still the caller's. */
+int tree_init(struct tree *t, struct error *err);
+int tree_add(struct tree *t, struct recording *r, const struct format_options *options, bool folded,
+             struct error *err);
+void tree_add_up(struct tree *t);
+
 const char *tree_text(const struct tree *t, uint32_t node);
 
 #endif

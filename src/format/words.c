@@ -46,18 +46,22 @@ int32_t words_line(const struct rec_frame *frame, enum line_mode mode)
     return line > 0 ? line : 0;
 }
 
-void words_frame(struct buf *b, const struct rec_frame *frame, const struct format_options *options)
+size_t words_frame(struct buf *b, const struct rec_frame *frame,
+                   const struct format_options *options)
 {
     const char *file = options->full_filenames ? frame->file : frame->short_file;
+    size_t before = b->len;
     words_clean(b, frame->name[0] ? frame->name : "<unknown>");
+    size_t name = b->len - before;
     if (!file[0])
-        return;
+        return name;
     buf_add_str(b, " (");
     words_clean(b, file);
     int32_t line = words_line(frame, options->lines);
     if (line)
         buf_addf(b, ":%" PRId32, line);
     buf_add_char(b, ')');
+    return name;
 }
 
 void words_thread_id(struct buf *b, const struct track *track)
@@ -86,6 +90,16 @@ void words_process(struct buf *b, const struct rec_process *process)
     buf_add_char(b, '"');
 }
 
+/* Threads are the same in another run if they do the same: that is in their names at best. */
+static void thread_in_any_run(struct buf *b, const struct track *track)
+{
+    buf_add_str(b, "thread");
+    if (track->name[0]) {
+        buf_add_str(b, ": ");
+        words_clean(b, track->name);
+    }
+}
+
 int words_roots(const struct recording *r, const struct track *track,
                 const struct format_options *options, int (*add)(void *context, const char *text),
                 void *context)
@@ -103,7 +117,10 @@ int words_roots(const struct recording *r, const struct track *track,
     }
     if (options->threads && result >= 0) {
         buf_reset(&text);
-        words_thread(&text, track);
+        if (options->any_run)
+            thread_in_any_run(&text, track);
+        else
+            words_thread(&text, track);
         result = text.failed ? -SCRY_E_NO_MEMORY : add(context, text.data);
     }
     path_done(&line);

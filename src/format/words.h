@@ -12,9 +12,10 @@ void words_clean(struct buf *b, const char *text);
 
 /* The line to show in this mode; 0 = none. */
 int32_t words_line(const struct rec_frame *frame, enum line_mode mode);
-/* `name (file:line)`, `name (file)` without a line, `name` without a file; cleaned. */
-void words_frame(struct buf *b, const struct rec_frame *frame,
-                 const struct format_options *options);
+/* `name (file:line)`, `name (file)` without a line, `name` without a file; cleaned. Returns the
+ * length of the name. */
+size_t words_frame(struct buf *b, const struct rec_frame *frame,
+                   const struct format_options *options);
 /* `thread (TID): name`; the id in hexadecimal where only the pthread id is known. */
 void words_thread(struct buf *b, const struct track *track);
 /* TID alone, as above. */
@@ -22,7 +23,7 @@ void words_thread_id(struct buf *b, const struct track *track);
 /* `process PID:"command line"`. */
 void words_process(struct buf *b, const struct rec_process *process);
 /* Calls `add` with the text of each root frame of a track that the options ask for, the outermost
- * first: its processes, then the thread. Returns the last result of `add`; stops at the first
+ * first: its processes, then the thread. Where recordings are compared, the thread has no number. Returns the last result of `add`; stops at the first
  * negative one. */
 int words_roots(const struct recording *r, const struct track *track,
                 const struct format_options *options, int (*add)(void *context, const char *text),

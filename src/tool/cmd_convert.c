@@ -1,12 +1,10 @@
 /* scry convert: recordings made with `record -f scry` into any format; several are merged. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "tool/commands.h"
+#include "tool/inputs.h"
 #include "tool/record.h"
 #include "tool/shared_options.h"
 #include "tool/text.h"
@@ -40,49 +38,18 @@ static const char *const *inputs(const struct job *job)
 static char *default_name(const struct job *job)
 {
     const char *input = inputs(job)[0];
-    size_t len = strlen(input);
-    if (len > 5 && strcmp(input + len - 5, ".scry") == 0)
-        len -= 5;
     struct buf name;
     buf_init(&name);
-    buf_add(&name, input, len);
+    buf_add(&name, input, inputs_stem(input));
     if (strcmp(job->format->extension, "scry") == 0)
         buf_add_str(&name, job->call->words.count > 1 ? "-merged" : "-copy");
     buf_addf(&name, ".%s", job->format->extension);
     return buf_detach(&name);
 }
 
-/* A name that the user did not choose must not cost a file. */
-static int check_default_name(const char *name, struct error *err)
-{
-    struct stat st;
-    if (lstat(name, &st) != 0)
-        return 0;
-    error_set(err, -SCRY_E_OUTPUT, "'%s' is there already", name);
-    error_hint(err, "to replace it, name it with -o");
-    return -SCRY_E_OUTPUT;
-}
-
-static int check_not_an_input(const struct job *job, const char *name, struct error *err)
-{
-    struct stat out, in;
-    if (stat(name, &out) != 0 || !S_ISREG(out.st_mode))
-        return 0;
-    for (int i = 0; i < job->call->words.count; i++) {
-        const char *input = inputs(job)[i];
-        if (stat(input, &in) != 0 || in.st_dev != out.st_dev || in.st_ino != out.st_ino)
-            continue;
-        error_set(err, -SCRY_E_USAGE, "'%s' is to be read and cannot be written at the same time",
-                  input);
-        error_hint(err, "name another file with -o");
-        return -SCRY_E_USAGE;
-    }
-    return 0;
-}
-
 static int open_named(struct job *job, const char *name, struct error *err)
 {
-    int r = check_not_an_input(job, name, err);
+    int r = inputs_check_output(inputs(job), (size_t)job->call->words.count, name, err);
     if (r == 0)
         r = outfile_open(&job->out, name, err);
     if (r < 0)
@@ -103,50 +70,14 @@ static int open_output(struct job *job, struct error *err)
     char *name = default_name(job);
     if (!name)
         return error_set(err, -SCRY_E_NO_MEMORY, "out of memory");
-    int r = check_default_name(name, err);
+    int r = inputs_check_default_name(name, err);
     if (r == 0)
         r = open_named(job, name, err);
     free(name);
     return r;
 }
 
-/* ---- what was read ---- */
-
-/* An input that is spoilt stops us, unless its user knows and wants what is left. One that merely
- * has no end was whole when its writer was killed. */
-static int check_input(const struct job *job, int i, struct error *err)
-{
-    const struct rec_summary *s = recording_file_summary(job->recording, (size_t)i);
-    if (s->damaged && !job->values->partial) {
-        error_set(err, -SCRY_E_BAD_FILE, "'%s' is cut off or damaged after %" PRIu64 " samples",
-                  inputs(job)[i], s->samples);
-        error_hint(err, "to convert what comes before the damage, add --partial");
-        return -SCRY_E_BAD_FILE;
-    }
-    if (s->complete)
-        return 0;
-    fprintf(stderr, "%s: '", job->call->tool);
-    text_print(stderr, inputs(job)[i]);
-    fprintf(stderr, "' %s: taking the %" PRIu64 " samples of %.1f s that are there\n",
-            s->damaged ? "is cut off or damaged" : "has no end, as when scry is killed", s->samples,
-            (double)s->duration / 1e9);
-    return 0;
-}
-
-/* Read everything once before anything is written: what goes to a pipe cannot be taken back. */
-static int check_inputs(struct job *job, struct error *err)
-{
-    struct rec_sample sample;
-    int r;
-    while ((r = recording_next(job->recording, &sample)) > 0)
-        ;
-    job->summary = *recording_summary(job->recording);
-    for (int i = 0; r == 0 && i < job->call->words.count; i++)
-        r = check_input(job, i, err);
-    if (r == 0)
-        r = recording_rewind(job->recording);
-    return r;
-}
+/* ---- the command ---- */
 
 static void report(const struct job *job, const char *path)
 {
@@ -158,8 +89,6 @@ static void report(const struct job *job, const char *path)
         fprintf(stderr, "; %s", job->format->hint);
     fputc('\n', stderr);
 }
-
-/* ---- the command ---- */
 
 static int open_recording(struct job *job, struct error *err)
 {
@@ -186,7 +115,10 @@ static int job_run(struct job *job, struct error *err)
     if (r == 0)
         r = open_output(job, err);
     if (r == 0)
-        r = check_inputs(job, err);
+        r = inputs_check(job->call->tool, job->recording, inputs(job),
+                         (size_t)job->call->words.count, job->values->partial, err);
+    if (r == 0)
+        job->summary = *recording_summary(job->recording);
     if (r == 0)
         r = job->format->write(job->recording, &job->options, job->out.file, err);
     if (r == -SCRY_E_OUTPUT && job->out.file)

@@ -110,6 +110,8 @@ static int store(struct parser *p, const struct option *option, const char *writ
         return value_rate(value, written, at, p->err);
     case OPT_DURATION:
         return value_duration(value, written, at, p->err);
+    case OPT_NUMBER:
+        return value_number(value, written, at, p->err);
     case OPT_CHOICE:
         return value_choice(value, written, option->choices, at, p->err);
     case OPT_FORMAT:

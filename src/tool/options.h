@@ -16,6 +16,7 @@ enum option_kind {
     OPT_PID,         /* pid_t: decimal, or hexadecimal with 0x */
     OPT_RATE,        /* double: per second */
     OPT_DURATION,    /* scry_nsec: seconds, fractions allowed; 0 for "unlimited" */
+    OPT_NUMBER,      /* uint32_t: 0 to NUMBER_MAX */
     OPT_CHOICE,      /* int: index into `choices` */
     OPT_FORMAT,      /* const struct format * */
     OPT_HELP,        /* options_parse() returns OPTIONS_HELP at once */
@@ -47,6 +48,7 @@ struct option {
 
 #define RATE_MIN             0.01
 #define RATE_MAX             1000000.0
+#define NUMBER_MAX           1000000000
 #define PID_LIMIT            4194304 /* the kernel's own: PID_MAX_LIMIT */
 #define DURATION_MAX_SECONDS 1.0e9   /* 31 years */
 

@@ -42,7 +42,7 @@ int term_width(FILE *stream, int otherwise)
 
 const struct style *term_style(bool colours)
 {
-    static const struct style plain = {"", "", "", "", "", "", ""};
+    static const struct style plain = {"", "", "", "", "", "", "", "", ""};
     static const struct style coloured = {
         .heading = "\033[1;33m",
         .literal = "\033[32m",
@@ -50,6 +50,8 @@ const struct style *term_style(bool colours)
         .function = "\033[32m",
         .file = "\033[36m",
         .dim = "\033[2m",
+        .more = "\033[31m",
+        .less = "\033[94m",
         .end = "\033[0m",
     };
     return colours ? &coloured : &plain;

