@@ -1,0 +1,205 @@
+"""What scry wants to reach, each goal beside what was measured in the same run."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+import report
+from report import Records
+
+Goal = tuple[str, str, bool]
+LOW = "scry"
+NEVER = "scry --nonblocking"
+
+
+def middle(
+    records: Records, value: Callable[[dict[str, Any]], float], **where: Any
+) -> float | None:
+    chosen = [r for r in report.good(records) if all(r.get(k) == v for k, v in where.items())]
+    return statistics.median(map(value, chosen)) if chosen else None
+
+
+def ratio_goal(name: str, a: float | None, b: float | None, least: float) -> list[Goal]:
+    if not a or not b:
+        return []
+    return [
+        (
+            f"{name}: at least {least:g} x",
+            f"{a / b:.3g} x ({report.number(a)} to {report.number(b)})",
+            a / b >= least,
+        )
+    ]
+
+
+def limit_goal(
+    name: str, value: float | None, limit: float, form: Callable[[float], str]
+) -> list[Goal]:
+    if value is None:
+        return []
+    return [(f"{name}: at most {form(limit)}", form(value), value <= limit)]
+
+
+def rate_goals(records: Records) -> list[Goal]:
+    best = report.best_rates(records)
+
+    def top(tool: str) -> float | None:
+        return best[("deep20", tool)][0] if ("deep20", tool) in best else None
+
+    goals = ratio_goal(
+        "highest rate, depth 20, --nonblocking, against profiling.sampling",
+        top(NEVER),
+        top("profiling.sampling"),
+        4,
+    )
+    goals += ratio_goal(
+        "highest rate, depth 20, default, against py-spy", top(LOW), top("py-spy"), 50
+    )
+    missed = middle(records, report.missed_of, target="deep20", tool=NEVER, rate=20_000)
+    goals += stop_goals(records)
+    return goals + limit_goal(
+        "missed at 20 kHz asked, depth 20, --nonblocking", missed, 0.01, report.percent
+    )
+
+
+def stop_goals(records: Records) -> list[Goal]:
+    plain = ("busy", "deep20", "deep200", "deep900")
+    runs = [
+        r
+        for r in report.good(records)
+        if r["tool"] == LOW and r["rate"] == 1000 and r["target"] in plain
+    ]
+    if not runs:
+        return []
+    by_target = report.grouped(runs, "target").values()
+    share = max(
+        statistics.median(r["stops"] / max(1, r["samples"]) for r in group) for group in by_target
+    )
+    goals = limit_goal(
+        "samples of ordinary targets that stop a thread", share, 0.05, report.percent
+    )
+    times = [r["median_stop_us"] for r in runs if r["stops"]]
+    if times:
+        goals += limit_goal(
+            "such a stop, by scry's clock, at the median",
+            statistics.median(times),
+            100,
+            lambda v: f"{v:.3g} µs",
+        )
+    return goals
+
+
+def slowdown_goals(records: Records) -> list[Goal]:
+    lost = report.slowdowns(records)
+    goals: list[Goal] = []
+    for target, rate, limit in (("native160", 100, 0.01), ("busy", 1000, 0.005)):
+        for key, what in (("per_wall", "wall"), ("per_cpu", "CPU")):
+            values = lost.get((target, LOW, rate), {}).get(key)
+            floor = lost.get((target, report.ALONE_AGAIN, rate), {}).get(key, [0.0])
+            if values:
+                value = statistics.median(values)
+                noise = max(map(abs, floor))
+                shown = f"{report.percent(value)}; noise floor ±{report.percent(noise)}"
+                name = f"work lost per {what} second, {target} at {rate} Hz: at most {report.percent(limit)}"
+                goals.append((name, shown, value <= limit + noise))
+    return goals
+
+
+def cpu_goals(records: Records) -> list[Goal]:
+    def cost(tool: str) -> float | None:
+        return middle(records, lambda r: r["us_per_sample"], target="deep20", tool=tool, rate=1000)
+
+    goals = ratio_goal(
+        "CPU per sample, depth 20, 1 kHz, py-spy against scry", cost("py-spy"), cost(LOW), 10
+    )
+    return goals + ratio_goal(
+        "the same, profiling.sampling against scry", cost("profiling.sampling"), cost(LOW), 3
+    )
+
+
+def memory_goals(records: Records) -> list[Goal]:
+    peak = [r["peak_kb"] / 1024 for r in report.good(records) if r["tool"] in (LOW, NEVER)]
+    samples = [r["samples"] for r in report.good(records) if r["tool"] in (LOW, NEVER)]
+    if not peak:
+        return []
+    name = f"peak memory over {min(samples):,} to {max(samples):,} samples"
+    return limit_goal(name, max(peak), 20, lambda v: f"{v:.3g} MB")
+
+
+def calls_goals(records: Records) -> list[Goal]:
+    goals: list[Goal] = []
+    ours = [r for r in report.good(records) if r["tool"] in (LOW, NEVER)]
+    plain = [r for r in ours if r["target"] in ("busy", "deep20", "deep200", "deep900")]
+    if plain:
+        goals += limit_goal(
+            "memory reads per sample, one busy thread, to 900 deep",
+            max(r["reads"] for r in plain),
+            1.5,
+            report.number,
+        )
+        goals += limit_goal(
+            "writes into the target per sample", max(r["writes"] for r in ours), 0, report.number
+        )
+    idle = [r["reads"] for r in ours if r["target"] == "idle100"]
+    if idle:
+        goals += limit_goal(
+            "memory reads per sample beside 100 idle threads", max(idle), 1.5, report.number
+        )
+    return goals
+
+
+def pauses_goals(records: Records) -> list[Goal]:
+    value = middle(records, lambda r: r["median_us"], tool="scry --blocking always", rate=1000)
+    return limit_goal(
+        "a stop, as the target sees it, at the median", value, 100, lambda v: f"{v:.3g} µs"
+    )
+
+
+def other_goals(sections: dict[str, Any]) -> list[Goal]:
+    goals: list[Goal] = []
+    if "stream" in sections:
+        value = middle(
+            sections["stream"]["records"],
+            lambda r: r["bytes"] / max(1, r["samples"]),
+            target="busy",
+            tool=LOW,
+        )
+        goals += limit_goal("bytes per sample, busy loop", value, 4, report.number)
+    if "first" in sections:
+        value = middle(sections["first"]["records"], lambda r: r["milliseconds"], tool=LOW)
+        goals += limit_goal("start to first sample", value, 15, lambda v: f"{v:.3g} ms")
+    if "kill" in sections:
+        for r in sections["kill"]["records"]:
+            bad = r["times"] - r["empty"] - r["converted"] + r["stopped"]
+            goals.append(
+                (
+                    "killed at a random moment: every file converts, the target goes on",
+                    f"{bad} of {r['times']} bad",
+                    bad == 0,
+                )
+            )
+    return goals
+
+
+def collect(results: dict[str, Any]) -> list[Goal]:
+    sections = results["sections"]
+    goals: list[Goal] = []
+    for name, make in {
+        "rate": rate_goals,
+        "calls": calls_goals,
+        "pauses": pauses_goals,
+        "slowdown": slowdown_goals,
+        "cpu": cpu_goals,
+        "memory": memory_goals,
+    }.items():
+        if name in sections:
+            goals += make(sections[name]["records"])
+    return goals + other_goals(sections)
+
+
+def lines(results: dict[str, Any]) -> list[str]:
+    rows = [
+        [name, value, "yes" if reached else "**no**"] for name, value, reached in collect(results)
+    ]
+    return ["## Goals", "", *report.table(["goal", "measured", "reached"], rows)]

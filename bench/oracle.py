@@ -1,0 +1,301 @@
+"""The oracle at length: is every stack that scry reports one the program can have, and are the shares true?
+
+    python bench/oracle.py                   about 50 minutes
+    python bench/oracle.py --quick           a few minutes, to see that it works
+    python bench/oracle.py possible          only the first part
+
+The programs and their grammars are those of tests/oracle. Two parts:
+
+possible    default options at a high rate, every program on every interpreter, round after round until enough samples
+            are accepted; every one is checked against the grammar.
+shares      the distribution of stacks with default options, and with --nonblocking, against a fully stopped reference.
+            All of them take turns on one running program. The distance is the total variation; the noise floor is the
+            distance between two references of the same length. Each distance is the mean over all pairs of turns, so
+            that one lucky turn does not decide. Without bias the ratio to the noise floor is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import itertools
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(PROJECT / "tests"))
+sys.path.insert(0, str(PROJECT / "tests" / "oracle"))
+
+import grammar
+import pythons
+import report
+import run
+
+SCRY = os.environ.get("SCRY") or str(PROJECT / "build-release" / "scry")
+Shares = dict[tuple[str, ...], int]
+TORN = re.compile(r";\[torn\] (\d+)$", re.MULTILINE)
+ALWAYS = ("--blocking", "always")
+# name, rate, options; the first of each rate is the reference of the others
+WAYS = [
+    ("reference, 100 Hz", 100, ALWAYS),
+    ("default, 100 Hz", 100, ()),
+    ("reference, 1 kHz", 1000, ALWAYS),
+    ("default, 1 kHz", 1000, ()),
+    ("nonblocking, 1 kHz", 1000, ("--nonblocking",)),
+]
+
+
+def pairs(chosen: list[pythons.Python]) -> list[tuple[pythons.Python, grammar.Program]]:
+    return [
+        (python, program)
+        for python, program in itertools.product(chosen, grammar.programs())
+        if python.minor >= program.since
+    ]
+
+
+class Possible:
+    """What the first part found, by interpreter and by program."""
+
+    def __init__(self) -> None:
+        self.accepted: Counter[str] = Counter()
+        self.torn: Counter[str] = Counter()
+        self.impossible: Counter[str] = Counter()
+        self.examples: list[str] = []
+        self.failures: list[str] = []
+        self.rounds = 0
+
+    def total(self) -> int:
+        return sum(count for key, count in self.accepted.items() if key.startswith("python "))
+
+    def add(
+        self, python: pythons.Python, program: grammar.Program, verdict: grammar.Verdict
+    ) -> None:
+        for key in (f"python {python.id}", f"program {program.name}"):
+            self.accepted[key] += verdict.samples - verdict.torn
+            self.torn[key] += verdict.torn
+            self.impossible[key] += verdict.impossible
+        self.examples += [f"{python.id}, {program.name}: {text}" for text in verdict.examples]
+
+    def lines(self, rate: int) -> list[str]:
+        keys = [key for key in self.accepted if key.startswith("python ")]
+        accepted = sum(self.accepted[key] for key in keys)
+        impossible = sum(self.impossible[key] for key in keys)
+        torn = sum(self.torn[key] for key in keys)
+        lines = [
+            "## Possible stacks",
+            "",
+            f"Default options at {rate} Hz asked, {self.rounds} rounds: **{impossible} impossible stacks in {accepted:,}",
+            f"accepted samples**; {torn:,} more were marked as torn.",
+            "",
+        ]
+        for what in ("python", "program"):
+            rows = []
+            for key in (k for k in self.accepted if k.startswith(what + " ")):
+                figures = (self.accepted[key], self.impossible[key], self.torn[key])
+                rows.append([key.partition(" ")[2], *(f"{n:,}" for n in figures)])
+            lines += report.table([what, "accepted", "impossible", "torn"], rows)
+        if self.examples:
+            lines += ["Impossible:", "", *(f"- `{text[:400]}`" for text in self.examples[:20]), ""]
+        lines += [f"- failed: {text}" for text in self.failures[:20]]
+        return lines
+
+
+def possible(
+    chosen: list[pythons.Python], seconds: float, rate: int, wanted: int, folder: Path
+) -> Possible:
+    found = Possible()
+    while found.rounds == 0 or found.total() < wanted:
+        before = found.total()
+        for python, program in pairs(chosen):
+            try:
+                with run.running(python, program) as pid:
+                    text = run.record(SCRY, pid, seconds, rate, folder)
+            except (subprocess.SubprocessError, AssertionError, OSError) as error:
+                found.failures.append(f"{python.id}, {program.name}: {error}")
+                continue
+            found.add(python, program, grammar.judge(program, text))
+        found.rounds += 1
+        bad = sum(found.impossible.values()) // 2
+        print(
+            f"  possible: round {found.rounds}: {found.total():,} accepted, {bad} impossible",
+            flush=True,
+        )
+        if found.total() == before:
+            found.failures.append("a whole round without a sample")
+            break
+    return found
+
+
+def shares_of(program: grammar.Program, text: str) -> tuple[Shares, float]:
+    """How often each chain of functions was seen, torn ones included as they are in a profile; and the torn share."""
+    torn = sum(int(count) for count in TORN.findall(text))
+    verdict = grammar.judge(program, TORN.sub(r" \1", text))
+    return verdict.shares, torn / max(1, verdict.samples)
+
+
+def mean_distance(a: list[Shares], b: list[Shares]) -> float:
+    """Over all pairs, none with itself."""
+    every = itertools.combinations(a, 2) if a is b else itertools.product(a, b)
+    return statistics.mean(grammar.distance(one, two) for one, two in every)
+
+
+def pooled(shares: list[Shares]) -> Shares:
+    total: Counter[tuple[str, ...]] = Counter()
+    for one in shares:
+        total.update(one)
+    return dict(total)
+
+
+def compare(
+    python: pythons.Python, program: grammar.Program, seconds: float, turns: int, folder: Path
+) -> list[str]:
+    """One row of the table."""
+    seen: dict[str, list[Shares]] = {name: [] for name, _, _ in WAYS}
+    torn: list[float] = []
+    with run.running(python, program) as pid:
+        for turn in range(turns):
+            for name, rate, options in WAYS[turn % len(WAYS) :] + WAYS[: turn % len(WAYS)]:
+                shares, torn_share = shares_of(
+                    program, run.record(SCRY, pid, seconds, rate, folder, *options)
+                )
+                seen[name].append(shares)
+                torn += [torn_share] * (name.startswith("nonblocking"))
+    row = [python.id, program.name]
+    reference: list[Shares] = []
+    floor = 0.0
+    for name, _, _ in WAYS:
+        if name.startswith("reference"):
+            reference, floor = seen[name], mean_distance(seen[name], seen[name])
+            row.append(f"{floor:.4f}")
+            continue
+        distance = mean_distance(seen[name], reference)
+        ratio = distance / floor if floor else (1.0 if distance == 0 else float("inf"))
+        mark = "**" if name.startswith("default") and ratio > 1.5 else ""
+        bias = grammar.distance(pooled(seen[name]), pooled(reference))
+        row.append(f"{mark}{ratio:.2f}{mark} ({distance:.4f}; pooled {bias:.4f})")
+    samples = [sum(one.values()) for one in seen["default, 1 kHz"]]
+    return [*row, f"{100 * statistics.mean(torn):.1f} %", f"{sum(samples):,}"]
+
+
+def compare_all(
+    chosen: list[pythons.Python], seconds: float, turns: int, folder: Path
+) -> list[str]:
+    rows, failures = [], []
+    for python, program in pairs(chosen):
+        try:
+            rows.append(compare(python, program, seconds, turns, folder))
+            print("  shares: " + "  ".join(rows[-1]), flush=True)
+        except (
+            subprocess.SubprocessError,
+            AssertionError,
+            OSError,
+            statistics.StatisticsError,
+        ) as error:
+            failures.append(f"- failed: {python.id}, {program.name}: {error}")
+    head = [
+        "python",
+        "program",
+        "floor, 100 Hz",
+        "default, 100 Hz",
+        "floor, 1 kHz",
+        "default, 1 kHz",
+        "--nonblocking, 1 kHz",
+        "torn then",
+        "samples at 1 kHz",
+    ]
+    lines = [
+        "## Shares",
+        "",
+        f"{turns} turns of {seconds:g} s each. In each cell: the distance from the reference as a multiple of the noise floor",
+        "(wanted for the default: at most 1.5), in brackets the distance itself, and that of all turns put together.",
+        "",
+    ]
+    return lines + report.table(head, rows) + failures
+
+
+def choose(names: str, default: list[str]) -> list[pythons.Python]:
+    everything = list(pythons.found())
+    if names == "all":
+        return everything
+    wanted = names.split(",") if names else default
+    return [p for p in everything if p.id in wanted or p.id.split("-")[0] in wanted]
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="./dev oracle", description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", help="possible, shares; both if not given")
+    parser.add_argument("--quick", action="store_true", help="a few minutes in all")
+    parser.add_argument(
+        "--samples", type=int, default=0, help="accepted samples wanted (1,000,000)"
+    )
+    parser.add_argument("--rate", type=int, default=10_000, help="of the first part (10000)")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=0,
+        help="per recording (1 in the first part, 5 in the second)",
+    )
+    parser.add_argument("--turns", type=int, default=0, help="of the second part (5)")
+    parser.add_argument(
+        "--pythons",
+        default="",
+        help="ids or versions with commas, or all (first part: all; second: the newest and 3.10)",
+    )
+    parser.add_argument("--out", type=Path, default=Path(__file__).resolve().parent)
+    options = parser.parse_args()
+    if unknown := set(options.parts) - {"possible", "shares"}:
+        parser.error(f"there is no part {' '.join(unknown)}")
+    return options
+
+
+def main() -> int:
+    options = parse()
+    quick = options.quick
+    ordinary = [p for p in pythons.found() if not p.debug and not p.free_threaded and not p.shared]
+    newest = [p.id for p in ordinary[-1:]]
+    parts = options.parts or ["possible", "shares"]
+    started = time.monotonic()
+    load = os.getloadavg()[0]
+    lines = [
+        "# The oracle",
+        "",
+        "Made by `./dev oracle`; not written by hand. bench/oracle.py says how it is measured.",
+        "",
+    ]
+    bad = 0
+    with tempfile.TemporaryDirectory(prefix="scry-oracle-") as name:
+        folder = Path(name)
+        if "possible" in parts:
+            chosen = choose(options.pythons or ("" if quick else "all"), newest)
+            seconds, wanted = (
+                options.seconds or 1,
+                options.samples or (20_000 if quick else 1_000_000),
+            )
+            found = possible(chosen, seconds, options.rate, wanted, folder)
+            bad = sum(found.impossible.values()) + len(found.failures)
+            lines += found.lines(options.rate)
+        if "shares" in parts:
+            chosen = choose(options.pythons, newest if quick else [*newest, "3.10"])
+            seconds, turns = (
+                options.seconds or (1 if quick else 5),
+                options.turns or (2 if quick else 5),
+            )
+            lines += compare_all(chosen, seconds, turns, folder)
+    date = datetime.datetime.now().astimezone().isoformat(timespec="minutes")
+    how = ", quick mode: too short to be trusted" if quick else ""
+    lines.append(f"*{date}, {time.monotonic() - started:.0f} s, load {load:.2f} before{how}.*")
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "ORACLE.md").write_text("\n".join(lines) + "\n")
+    print(f"wrote {options.out / 'ORACLE.md'}")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
