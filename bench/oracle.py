@@ -29,16 +29,15 @@ import time
 from collections import Counter
 from pathlib import Path
 
-PROJECT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(PROJECT / "tests"))
-sys.path.insert(0, str(PROJECT / "tests" / "oracle"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "oracle"))
 
 import grammar
 import pythons
 import report
 import run
 
-SCRY = os.environ.get("SCRY") or str(PROJECT / "build-release" / "scry")
+SCRY = os.environ.get("SCRY") or str(pythons.PROJECT / "build-release" / "scry")
 Shares = dict[tuple[str, ...], int]
 TORN = re.compile(r";\[torn\] (\d+)$", re.MULTILINE)
 ALWAYS = ("--blocking", "always")
