@@ -58,9 +58,11 @@ class Tally:
             name = f"{case.get('classname', '')}::{case.get('name', '')}"
             skip = case.find("skipped")
             if case.find("failure") is not None or case.find("error") is not None:
-                self.failed.append(f"pytest: {name}")
+                self.failed.append(f"{file.stem}: {name}")
             elif skip is not None:
-                self.skipped.append(f"pytest: {name}: {skip.get('message', 'no reason given')}")
+                self.skipped.append(
+                    f"{file.stem}: {name}: {skip.get('message', 'no reason given')}"
+                )
             else:
                 self.passed += 1
 

@@ -32,12 +32,20 @@ unit_tests() {
     [ $status = 0 ] || [ -s "$results/$folder.json" ]
 }
 
+# python_tests NAME WORD...: runs pytest with the words; its tests are counted from the file it writes.
 python_tests() {
-    local status=0
-    title "pytest"
-    .venv/bin/pytest -q -n "$(nproc)" --dist loadgroup --junitxml="$results/pytest.xml" -o junit_family=xunit1 tests || status=$?
-    # 1: some tests failed, and are counted from the file; anything else means that it could not work.
-    [ $status -le 1 ] && [ -s $results/pytest.xml ]
+    local name=$1 status=0
+    shift
+    title "$name"
+    .venv/bin/pytest -q -n "$(nproc)" --junitxml="$results/$name.xml" -o junit_family=xunit1 "$@" || status=$?
+    # 1: some tests failed, and are counted; anything else means that it could not work.
+    [ $status -le 1 ] && [ -s "$results/$name.xml" ]
+}
+
+# The tests that meet real processes once more, on the oldest and the newest interpreter, with memory errors made fatal.
+python_tests_with_sanitizers() {
+    SCRY=$PWD/build-asan/scry python_tests pytest-asan tests/cli tests/live \
+        -k "$(.venv/bin/python tests/pythons.py --ends) or cli"
 }
 
 test_everything() {
@@ -56,7 +64,8 @@ test_everything() {
     [ "$gcc" = failed ] || part "unit tests" many unit_tests build || true
     export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
     [ "$asan" = failed ] || part "unit tests with sanitizers" many unit_tests build-asan || true
-    [ "$gcc" = failed ] || part "pytest" many python_tests || true
+    [ "$gcc" = failed ] || part "pytest" many python_tests pytest tests || true
+    [ "$asan" = failed ] || part "pytest with sanitizers" many python_tests_with_sanitizers || true
     .venv/bin/python tests/pythons.py
     .venv/bin/python scripts/tally.py $results
 }

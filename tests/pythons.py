@@ -241,7 +241,14 @@ def _table() -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description="List the Python interpreters of this machine.")
     parser.add_argument("--json", action="store_true", help="for programs")
-    if parser.parse_args().json:
+    parser.add_argument(
+        "--ends", action="store_true", help="the oldest and the newest, as pytest -k has it"
+    )
+    options = parser.parse_args()
+    if options.ends:
+        wanted = [p.id for p in found() if p.minor >= (3, 7) and not p.debug]
+        print(" or ".join(wanted[:1] + wanted[-1:]))
+    elif options.json:
         entries = [dataclasses.asdict(p) | {"command": p.argv()} for p in found()]
         print(json.dumps(entries, indent=2))
     else:

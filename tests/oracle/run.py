@@ -30,5 +30,7 @@ def record(scry: str, pid: int, seconds: float, rate: int, folder: Path, *option
     output = folder / "stacks.txt"
     command = [scry, "record", "-p", str(pid), "-d", str(seconds), "-r", str(rate)]
     command += ["-f", "raw", "--mark-torn", "--full-filenames", "--hideprogress", "-o", str(output)]
-    subprocess.run([*command, *options], check=True, capture_output=True, timeout=120 + 10 * seconds)
+    subprocess.run(
+        [*command, *options], check=True, capture_output=True, timeout=120 + 10 * seconds
+    )
     return output.read_text()

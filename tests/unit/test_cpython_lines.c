@@ -38,10 +38,10 @@ static void locations_of_every_kind(void **state)
 {
     (void)state;
     static const unsigned char table[] = {
-        0x80 | 11 << 3 | 1, 0, 4,            /* units 0-1: one line, +1 */
-        0x80 | 3 << 3 | 0,  0x11,            /* unit 2: short form, +0 */
-        0x80 | 15 << 3 | 0,                  /* unit 3: none */
-        0x80 | 13 << 3 | 0, 0x05,            /* unit 4: no columns, -2 */
+        0x80 | 11 << 3 | 1, 0,           4,                      /* units 0-1: one line, +1 */
+        0x80 | 3 << 3 | 0,  0x11,                                /* unit 2: short form, +0 */
+        0x80 | 15 << 3 | 0,                                      /* unit 3: none */
+        0x80 | 13 << 3 | 0, 0x05,                                /* unit 4: no columns, -2 */
         0x80 | 14 << 3 | 0, 0x40 | 0x08, 0x03, 0x01, 0x02, 0x03, /* unit 5: long, +100 */
     };
     static const int expected[] = {21, 21, 21, 21, 19, 119};
@@ -67,7 +67,8 @@ static void nonsense_is_bounded(void **state)
         for (size_t i = 0; i < sizeof(table); i++)
             table[i] = (unsigned char)((x = x * 1664525u + 1013904223u) >> 24);
         for (int format = LINES_LNOTAB_UNSIGNED; format <= LINES_LOCATIONS; format++)
-            assert_true(lines_find(format, table, x % sizeof(table), (int32_t)x, (int32_t)(x >> 3)) >= 0);
+            assert_true(
+                lines_find(format, table, x % sizeof(table), (int32_t)x, (int32_t)(x >> 3)) >= 0);
     }
 }
 
