@@ -95,7 +95,7 @@ class Target:
         self.close()
 
 
-def start(argv, report=True, **options):
+def start(argv, report=True, pass_fds=(), **options):
     """Start argv with the two pipes a target needs; by default wait for its report."""
     out_read, out_write = os.pipe()
     hold_read, hold_write = os.pipe()
@@ -108,7 +108,9 @@ def start(argv, report=True, **options):
     )
     env.setdefault("PYTHONIOENCODING", "utf-8")
     try:
-        process = subprocess.Popen(argv, pass_fds=(out_write, hold_read), env=env, **options)
+        process = subprocess.Popen(
+            argv, pass_fds=(out_write, hold_read, *pass_fds), env=env, **options
+        )
     except BaseException:
         os.close(out_read)
         os.close(hold_write)
