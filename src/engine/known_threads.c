@@ -49,6 +49,12 @@ static struct known_thread *known_new(struct target *t, const struct py_thread *
     k->tid = task ? task->tid : 0;
     if (k->tid > 0)
         k->watched = task_watch_open(&k->watch, t->process, k->tid) == 0;
+    /* A thread that is met later has begun since: all its time is of interest. */
+    if (k->watched && !p->met_at) {
+        bool ran;
+        task_watch_look(&k->watch, &ran);
+        k->run_before = k->watch.run_time;
+    }
     return k;
 }
 

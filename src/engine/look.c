@@ -67,6 +67,8 @@ static int report(struct target *t, const struct look *look, struct known_thread
         .name = k->name,
         .name_version = k->name_version,
         .memo = &k->memo,
+        .run_time = k->watched ? k->watch.run_time : 0,
+        .run_before = k->run_before,
         .active = k->activity != TASK_BLOCKED,
         .owns_gil = k->python.owns_gil,
         .torn = k->torn,

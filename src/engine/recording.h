@@ -45,7 +45,8 @@ enum rec_flags {
 
 struct rec_sample {
     scry_nsec time;   /* since the start of the recording */
-    scry_nsec weight; /* the span it stands for: (time - weight, time]; at most `time` */
+    scry_nsec weight; /* the span it stands for: (time - weight, time]; at most `time`. With
+                         REC_OPT_CPU: so much time on a CPU, at some moments before `time` */
     uint32_t thread;
     uint32_t stack; /* REC_EMPTY_STACK: a thread without Python frames */
     uint32_t flags;
@@ -64,6 +65,7 @@ enum rec_options {
     REC_OPT_GIL = 2,
     REC_OPT_NATIVE = 4,
     REC_OPT_SUBPROCESSES = 8,
+    REC_OPT_CPU = 16, /* weights are time on a CPU, not the span since the last look */
 };
 
 /* The end of the recording. When it was cut off, `duration`, `samples` and `torn` are those of the

@@ -11,6 +11,7 @@
 
 #include "access/stop.h"
 #include "engine/tree.h"
+#include "util/buf.h"
 #include "util/table.h"
 
 #define SPIN_ABOVE   10000.0
@@ -207,6 +208,21 @@ static int write_thread(struct sampler *s, struct member *m, const struct thread
                    });
 }
 
+/* What a thread has run and no sample stands for yet, in whole microseconds. A thread that ran and
+ * sleeps again is not written: what it ran is added to its next sample, or code that sleeps between
+ * short bursts would seem to run where it sleeps. */
+static scry_nsec take_run_time(const struct thread_state *t)
+{
+    struct thread_memo *memo = t->memo;
+    if (memo->run_counted < t->run_before)
+        memo->run_counted = t->run_before;
+    if (t->run_time <= memo->run_counted)
+        return 0;
+    scry_nsec ran = (t->run_time - memo->run_counted) / 1000 * 1000;
+    memo->run_counted += ran;
+    return ran;
+}
+
 static int sample_member(struct sampler *s, struct member *m, scry_nsec time, scry_nsec weight)
 {
     const struct look look = {
@@ -223,7 +239,10 @@ static int sample_member(struct sampler *s, struct member *m, scry_nsec time, sc
         return r == -SCRY_E_NO_MEMORY ? r : 0;
     }
     for (size_t i = 0; i < snapshot->count; i++) {
-        r = write_thread(s, m, &snapshot->threads[i], time, weight);
+        const struct thread_state *t = &snapshot->threads[i];
+        if (s->options.cpu && !(weight = take_run_time(t)))
+            continue;
+        r = write_thread(s, m, t, time, weight);
         if (r < 0)
             return r;
     }
@@ -365,10 +384,25 @@ static int run(struct sampler *s, bool (*tick)(const struct sampler_stats *, voi
     }
 }
 
+/* Without it there would be no sample, and no reason to be seen. */
+static int check_account(const struct sampler *s, struct error *err)
+{
+    SCOPED_BUF text;
+    buf_init(&text);
+    if (process_read_proc(s->tree.root, "schedstat", 128, &text) == 0 &&
+        strtoull(text.data, NULL, 10) > 0)
+        return 0;
+    error_set(err, -SCRY_E_UNSUPPORTED, "the kernel keeps no account of the CPU time of threads");
+    error_hint(err, "record wall time instead: leave --mode cpu out");
+    return -SCRY_E_UNSUPPORTED;
+}
+
 int sampler_run(struct sampler *s, bool (*tick)(const struct sampler_stats *, void *),
                 void *context, enum sampler_end *ret_end, struct error *err)
 {
-    int r = run(s, tick, context, ret_end, err);
+    int r = s->options.cpu ? check_account(s, err) : 0;
+    if (r == 0)
+        r = run(s, tick, context, ret_end, err);
     s->stats.looks = s->tree.ended;
     for (size_t i = 0; i < s->tree.count; i++)
         target_stats_add(&s->stats.looks, &s->tree.members[i].target->stats);

@@ -10,6 +10,7 @@ struct sampler_options {
     scry_nsec duration; /* 0 = until told to stop */
     enum blocking blocking;
     bool gil_only;      /* -g */
+    bool cpu;           /* weigh samples with the CPU time threads consumed; not with `idle` */
     bool idle;          /* -i: keep threads that are not active */
     bool subprocesses;  /* -s */
     scry_nsec patience; /* how long to wait for Python to start in the first process */

@@ -16,6 +16,7 @@ struct thread_memo {
     uint32_t thread;
     uint32_t name_version;
     bool known;
+    scry_nsec run_counted; /* of run_time: what samples stand for already */
 };
 
 struct thread_state {
@@ -25,6 +26,10 @@ struct thread_state {
     const char *name;      /* from `threading`, else the OS name where it was set; "" = none */
     uint32_t name_version; /* changes when the name does */
     struct thread_memo *memo;
+    /* Time on a CPU since the thread began, and how much of it lies before scry first looked at the
+     * process. While a thread stays on its CPU the figure moves only at timer ticks. 0 = the kernel
+     * does not say. */
+    scry_nsec run_time, run_before;
     bool active; /* on a CPU or ready to run; not merely holding the GIL */
     bool owns_gil;
     bool torn;     /* read while it ran and not proved */

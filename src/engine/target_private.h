@@ -18,6 +18,7 @@ struct known_thread {
     pid_t tid; /* 0 = unknown */
     struct task_watch watch;
     bool watched;
+    scry_nsec run_before; /* its time on a CPU before the process was first looked at */
 
     enum task_activity activity; /* as last seen */
     scry_nsec activity_at;

@@ -55,7 +55,7 @@ static void add_up(const struct tree *t, struct diff_figures *nodes)
 int diff_read(struct diff *d, struct recording *const recordings[2],
               const struct diff_options *options, struct error *err)
 {
-    *d = (struct diff){.by = options->by};
+    *d = (struct diff){.by = options->by, .cpu = words_counts_cpu(recordings[DIFF_AFTER])};
     struct format_options view = options->view;
     view.any_run = true;
     view.processes = false;
@@ -86,12 +86,24 @@ void diff_done(struct diff *d)
 
 /* ---- figures ---- */
 
+const char *diff_whole(const struct diff *d)
+{
+    if (d->by == DIFF_BY_TIME)
+        return "the wall clock";
+    return d->cpu ? "CPU time" : "samples";
+}
+
 static double portion(const struct diff *d, enum diff_moment moment, uint64_t samples,
                       scry_nsec time)
 {
     const struct diff_side *side = &d->sides[moment];
-    double part = d->by == DIFF_BY_TIME ? (double)time : (double)samples;
-    double whole = d->by == DIFF_BY_TIME ? (double)side->duration : (double)side->samples;
+    double part = (double)samples, whole = (double)side->samples;
+    if (d->by == DIFF_BY_TIME || d->cpu)
+        part = (double)time;
+    if (d->by == DIFF_BY_TIME)
+        whole = (double)side->duration;
+    else if (d->cpu)
+        whole = (double)side->nodes[TREE_ROOT].total_time;
     return whole > 0 ? part / whole : 0;
 }
 

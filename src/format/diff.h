@@ -7,7 +7,7 @@
 #include "format/tree.h"
 
 enum diff_by {
-    DIFF_BY_SHARE, /* of all samples: runs of different length and load compare */
+    DIFF_BY_SHARE, /* of all samples, or of all CPU time where that was recorded: runs of different length and load compare */
     DIFF_BY_TIME,  /* per second of wall clock: more work in all is seen too; threads add up */
 };
 
@@ -39,8 +39,11 @@ struct diff_side {
 struct diff {
     struct tree tree; /* its own figures mean nothing */
     enum diff_by by;
+    bool cpu; /* recordings of CPU time */
     struct diff_side sides[2];
 };
+/* What the figures are shares of: "samples", "CPU time" or "the wall clock". */
+const char *diff_whole(const struct diff *d);
 
 /* Reads both recordings to their ends. */
 int diff_read(struct diff *d, struct recording *const recordings[2],

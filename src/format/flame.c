@@ -397,9 +397,10 @@ int flame_put_boxes(const struct flame *f, const char *view, bool hidden)
     fprintf(
         f->out,
         "<svg class=\"frames\" id=\"frames%s%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%" PRIu32
-        "\" total_samples=\"%" PRIu64 "\"%s>\n",
+        "\" total_samples=\"%" PRIu64 "\"%s%s>\n",
         view[0] ? "-" : "", view, MARGIN, TOP, WIDTH - 2 * MARGIN, f->rows * ROW,
-        f->tree->nodes[TREE_ROOT].total, hidden ? " style=\"display:none\"" : "");
+        f->tree->nodes[TREE_ROOT].total, f->cpu ? " unit=\"us\"" : "",
+        hidden ? " style=\"display:none\"" : "");
     int r = put_boxes(f);
     fputs("</svg>\n", f->out);
     return r;

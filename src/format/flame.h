@@ -30,6 +30,7 @@ struct flame {
     const struct tree *tree; /* boxes are as wide as the totals of its nodes */
     const struct flame_kind *kind;
     void *context; /* for `kind` */
+    bool cpu;      /* the totals are microseconds of CPU time, not samples */
     FILE *out;
     /* private to flame.c */
     uint32_t *boxes; /* the nodes drawn, by parent, heaviest first; the root stands first */

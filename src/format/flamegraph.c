@@ -14,8 +14,12 @@ static void note(const struct flame *f, const struct flame_part *part, struct bu
 {
     char count[32];
     double total = (double)f->tree->nodes[TREE_ROOT].total;
-    buf_addf(b, "%s %s, %.2f%%", flame_grouped(part->width, count),
-             flame_plural(part->width, "sample", "samples"), 100.0 * (double)part->width / total);
+    if (f->cpu)
+        buf_addf(b, "%.3f s of CPU", (double)part->width / 1e6);
+    else
+        buf_addf(b, "%s %s", flame_grouped(part->width, count),
+                 flame_plural(part->width, "sample", "samples"));
+    buf_addf(b, ", %.2f%%", 100.0 * (double)part->width / total);
 }
 
 static void class(const struct flame *f, const struct flame_part *part, char ret_class[static 8])
@@ -51,8 +55,11 @@ static void add_title(struct buf *b, struct recording *r, const struct format_op
         buf_add_str(b, "no process");
     if (processes > 1)
         buf_addf(b, " and %zu more", processes - 1);
-    buf_addf(b, " · %s %s over ", flame_grouped(samples, number),
-             flame_plural(samples, "sample", "samples"));
+    if (words_counts_cpu(r))
+        buf_addf(b, " · %.2f s of CPU time over ", (double)samples / 1e6);
+    else
+        buf_addf(b, " · %s %s over ", flame_grouped(samples, number),
+                 flame_plural(samples, "sample", "samples"));
     flame_add_span(b, (double)recording_summary(r)->duration / 1e9);
     if (info->rate > 0)
         buf_addf(b, " at %g Hz", info->rate);
@@ -136,6 +143,9 @@ static void put_empty(FILE *out, struct recording *r, const char *title)
                       "thread waits for.";
     if (options & REC_OPT_IDLE)
         why = "No thread had a Python frame while it was recorded.";
+    else if (options & REC_OPT_CPU)
+        why = "No thread used the CPU. Record again with --idle instead of --mode cpu to see what "
+              "every thread waits for.";
     else if (options & REC_OPT_GIL)
         why = "No thread held the GIL. Record again without --gil, or with --idle to see what "
               "every thread waits for.";
@@ -149,7 +159,8 @@ int flamegraph_write(struct recording *recording, const struct format_options *o
     int r = tree_read(&tree, recording, options, false, err);
     if (r < 0)
         return r;
-    struct flame f = {.tree = &tree, .kind = &plain, .out = out};
+    struct flame f = {
+        .tree = &tree, .kind = &plain, .out = out, .cpu = words_counts_cpu(recording)};
     SCOPED_BUF title;
     buf_init(&title);
     add_title(&title, recording, options, tree.nodes[TREE_ROOT].total);

@@ -20,7 +20,7 @@
   };
 
   /* What follows the label in a title: the figures of one recording, or of two compared. */
-  const COUNT = / \((?:[\d,]+ samples?, [\d.]+%|(before [\d.]+%, after [\d.]+%, [^()]*))\)$/;
+  const COUNT = / \((?:(?:[\d,]+ samples?|[\d.]+ s of CPU), [\d.]+%|(before [\d.]+%, after [\d.]+%, [^()]*))\)$/;
 
   function readBox(g, index) {
     const rect = g.querySelector('rect');
@@ -66,6 +66,7 @@
     return view;
   }
 
+  const cpu = svg.querySelector('.frames').getAttribute('unit') === 'us';
   const views = Array.from(svg.querySelectorAll('.frames'), readView);
   const first = views.find((v) => v.frames.style.display !== 'none');
   let { frames, boxes, total, name: shown } = first, root = boxes[0];
@@ -275,7 +276,9 @@
   const seconds = (s) => (s >= 100 ? s.toFixed(0) : s >= 1 ? s.toFixed(2) : s.toFixed(3)) + ' s';
 
   function describe(box) {
-    const parts = [grouped(box.w) + plural(box.w, ' sample', ' samples'), percent(box.w, total), seconds(box.seconds)];
+    const count = cpu ? seconds(box.seconds) + ' of CPU' : grouped(box.w) + plural(box.w, ' sample', ' samples');
+    const parts = [count, percent(box.w, total)];
+    if (!cpu) parts.push(seconds(box.seconds));
     if (box.compared) {
       fit(details, box.label, '  \u00b7  ' + box.compared, width);
       share();

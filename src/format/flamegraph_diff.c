@@ -173,8 +173,8 @@ static void add_footer(struct buf *b, const struct diff *d)
     add_side(b, " · after", &d->sides[DIFF_AFTER]);
     buf_addf(b, " · %.2f%% gone, %.2f%% new", PER_CENT(only_in(d, DIFF_BEFORE)),
              PER_CENT(only_in(d, DIFF_AFTER)));
-    buf_add_str(b, d->by == DIFF_BY_TIME ? " · percent of the wall clock, threads added up"
-                                         : " · percent of samples");
+    buf_addf(b, " · percent of %s%s", diff_whole(d),
+             d->by == DIFF_BY_TIME ? ", threads added up" : "");
     buf_addf(b, " · compared by scry %s", SCRY_VERSION);
 }
 
@@ -214,7 +214,7 @@ static int view_init(struct picture *p, enum diff_moment moment, FILE *out)
         v->tree.nodes[i] = d->tree.nodes[i];
         v->tree.nodes[i].time = from->total_time;
         v->tree.nodes[i].total =
-            d->by == DIFF_BY_TIME ? MICROSECONDS(from->total_time) : from->total_samples;
+            d->by == DIFF_BY_TIME || d->cpu ? MICROSECONDS(from->total_time) : from->total_samples;
     }
     v->flame = (struct flame){.tree = &v->tree, .kind = &differential, .context = p, .out = out};
     return v->tree.nodes[TREE_ROOT].total ? flame_arrange(&v->flame) : 0;

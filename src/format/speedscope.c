@@ -1,6 +1,6 @@
 /* The file format of speedscope: one "sampled" profile per thread on one clock, in real seconds.
  * One entry per sample, weighted with the time it stands for; time in which a thread was not seen
- * is an empty entry, so that gaps stay gaps. Keys stand in the order people's scripts know from
+ * is an empty entry, so that gaps stay gaps. CPU time is its own clock, without gaps. Keys stand in the order people's scripts know from
  * py-spy.
  *
  * The file wants each thread's samples together, the recording has them by time: they are sorted by
@@ -156,6 +156,15 @@ static double in_seconds(scry_nsec span)
     return (double)span / (double)SCRY_NSEC_PER_SEC;
 }
 
+/* CPU time has no place on the wall clock: there, one sample follows the other. */
+static struct stretch stretch_of(const struct scope *s, struct timeline *line,
+                                 const struct entry *e)
+{
+    if (words_counts_cpu(s->recording))
+        return (struct stretch){.end = e->weight};
+    return timeline_next(line, e->time, e->weight);
+}
+
 static void put_samples(struct scope *s, size_t track)
 {
     struct timeline line = {0};
@@ -163,7 +172,7 @@ static void put_samples(struct scope *s, size_t track)
     json_begin_array(&s->json);
     for (size_t i = s->first[track]; i < s->first[track + 1]; i++) {
         const struct entry *e = &s->entries[i];
-        if (timeline_next(&line, e->time, e->weight).gap)
+        if (stretch_of(s, &line, e).gap)
             put_stack(s, REC_EMPTY_STACK);
         put_stack(s, e->stack);
     }
@@ -175,7 +184,7 @@ static void put_weights(struct scope *s, size_t track)
     struct timeline line = {0};
     json_begin_array(&s->json);
     for (size_t i = s->first[track]; i < s->first[track + 1]; i++) {
-        struct stretch at = timeline_next(&line, s->entries[i].time, s->entries[i].weight);
+        struct stretch at = stretch_of(s, &line, &s->entries[i]);
         if (at.gap)
             json_double(&s->json, in_seconds(at.gap));
         json_double(&s->json, in_seconds(at.end - at.start));
@@ -196,10 +205,25 @@ static void put_name(struct scope *s, const struct track *track)
     json_string(&s->json, b->data);
 }
 
+/* Where a thread's profile begins and ends. */
+static void put_span(struct scope *s, size_t i)
+{
+    const struct entry *begin = &s->entries[s->first[i]], *end = &s->entries[s->first[i + 1]];
+    scry_nsec from = begin->time - begin->weight, to = end[-1].time;
+    if (words_counts_cpu(s->recording)) {
+        from = to = 0;
+        for (const struct entry *e = begin; e < end; e++)
+            to += e->weight;
+    }
+    json_key(&s->json, "startValue");
+    json_double(&s->json, in_seconds(from));
+    json_key(&s->json, "endValue");
+    json_double(&s->json, in_seconds(to));
+}
+
 static void put_profile(struct scope *s, size_t i)
 {
     struct json *j = &s->json;
-    const struct entry *begin = &s->entries[s->first[i]], *end = &s->entries[s->first[i + 1]];
     json_begin_object(j);
     json_key(j, "type");
     json_string(j, "sampled");
@@ -207,10 +231,7 @@ static void put_profile(struct scope *s, size_t i)
     put_name(s, &s->tracks.items[i]);
     json_key(j, "unit");
     json_string(j, "seconds");
-    json_key(j, "startValue");
-    json_double(j, in_seconds(begin->time - begin->weight));
-    json_key(j, "endValue");
-    json_double(j, in_seconds(end[-1].time));
+    put_span(s, i);
     json_key(j, "samples");
     put_samples(s, i);
     json_key(j, "weights");

@@ -244,17 +244,27 @@ void tree_add_up(struct tree *t)
     }
 }
 
+/* Where the samples differ in weight, counting them would say nothing. */
+static void weigh(struct tree *t)
+{
+    for (size_t i = 0; i < t->count; i++)
+        t->nodes[i].self = t->nodes[i].time / 1000;
+}
+
 int tree_read(struct tree *t, struct recording *r, const struct format_options *options,
               bool folded, struct error *err)
 {
     int result = tree_init(t, err);
     if (result >= 0)
         result = tree_add(t, r, options, folded, err);
-    if (result < 0)
+    if (result < 0) {
         tree_done(t);
-    else
-        tree_add_up(t);
-    return result;
+        return result;
+    }
+    if (words_counts_cpu(r))
+        weigh(t);
+    tree_add_up(t);
+    return 0;
 }
 
 void tree_done(struct tree *t)

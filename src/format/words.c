@@ -172,6 +172,11 @@ void words_program(struct buf *b, const char *command)
     }
 }
 
+bool words_counts_cpu(const struct recording *r)
+{
+    return recording_info(r)->options & REC_OPT_CPU;
+}
+
 enum origin words_origin(const struct rec_frame *frame)
 {
     static const char *const packages[] = {"/site-packages/", "/dist-packages/"};

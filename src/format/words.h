@@ -28,6 +28,8 @@ void words_process(struct buf *b, const struct rec_process *process);
 int words_roots(const struct recording *r, const struct track *track,
                 const struct format_options *options, int (*add)(void *context, const char *text),
                 void *context);
+/* Is the recording one of CPU time: do its figures mean microseconds, not samples? */
+bool words_counts_cpu(const struct recording *r);
 /* What a process runs, short enough for a title: program and script without the arguments, which
  * may hold secrets. "python app.py", "python -m http.server". */
 void words_program(struct buf *b, const char *command);

@@ -99,6 +99,20 @@ static int open_recordings(struct job *job, struct error *err)
     return r;
 }
 
+/* Shares of wall time and of CPU time mean different things. */
+static int check_modes(const struct job *job, struct error *err)
+{
+    bool cpu[2];
+    for (int i = 0; i < 2; i++)
+        cpu[i] = recording_info(job->recordings[i])->options & REC_OPT_CPU;
+    if (cpu[DIFF_BEFORE] == cpu[DIFF_AFTER])
+        return 0;
+    error_set(err, -SCRY_E_USAGE, "'%s' is a recording of CPU time and '%s' is not",
+              inputs(job)[!cpu[DIFF_BEFORE]], inputs(job)[cpu[DIFF_BEFORE]]);
+    error_hint(err, "record both with the same --mode");
+    return -SCRY_E_USAGE;
+}
+
 static int print_functions(struct job *job, struct error *err)
 {
     FILE *out = job->out.file;
@@ -144,6 +158,8 @@ static void report(const struct job *job, const char *path)
 static int job_run(struct job *job, struct error *err)
 {
     int r = open_recordings(job, err);
+    if (r == 0)
+        r = check_modes(job, err);
     if (r == 0)
         r = diff_read(&job->diff, job->recordings, &job->options, err);
     if (r == 0)

@@ -27,9 +27,17 @@ struct record_values {
     scry_nsec duration;
     double rate;
     int blocking;
+    int mode; /* enum mode */
     bool subprocesses, gil, idle, nonblocking;
     bool threads, function, nolineno, full_filenames, mark_torn;
     bool hideprogress, capture;
+};
+
+enum mode {
+    MODE_UNSAID = -1,
+    MODE_WALL,
+    MODE_CPU,
+    MODE_GIL,
 };
 
 struct job {
@@ -74,6 +82,19 @@ static int check(const struct job *job, struct error *err)
         enum line_mode lines;
         return shared_lines(v->function, v->nolineno, &lines, err);
     }
+    return -SCRY_E_USAGE;
+}
+
+static int check_mode(const struct record_values *v, struct error *err)
+{
+    bool gil = v->gil && v->mode != MODE_UNSAID && v->mode != MODE_GIL;
+    bool idle = v->idle && v->mode == MODE_CPU;
+    if (!gil && !idle)
+        return 0;
+    error_set(err, -SCRY_E_USAGE, "--%s and --mode %s contradict each other", gil ? "gil" : "idle",
+              v->mode == MODE_CPU ? "cpu" : "wall");
+    error_hint(err, idle ? "a thread that waits uses no CPU: leave one of them out"
+                         : "leave one of them out");
     return -SCRY_E_USAGE;
 }
 
@@ -123,7 +144,7 @@ static int open_writer(struct job *job, struct error *err)
         .start_unix_ns = (uint64_t)now.tv_sec * SCRY_NSEC_PER_SEC + (uint64_t)now.tv_nsec,
         .rate = o->rate,
         .options = (o->idle ? REC_OPT_IDLE : 0u) | (o->gil_only ? REC_OPT_GIL : 0u) |
-                   (o->subprocesses ? REC_OPT_SUBPROCESSES : 0u),
+                   (o->cpu ? REC_OPT_CPU : 0u) | (o->subprocesses ? REC_OPT_SUBPROCESSES : 0u),
     };
     int r = rec_writer_new(job->stream, &info, &job->writer);
     return r < 0 ? error_set(err, r, "%s", error_sentence(r)) : 0;
@@ -294,13 +315,16 @@ static int run(const struct invocation *call, const void *values, struct error *
             {
                 .rate = v->rate,
                 .duration = v->duration,
-                .gil_only = v->gil,
+                .gil_only = v->gil || v->mode == MODE_GIL,
+                .cpu = v->mode == MODE_CPU,
                 .idle = v->idle,
                 .subprocesses = v->subprocesses,
                 .patience = v->pid ? PATIENCE : PATIENCE_LAUNCHED,
             },
     };
     int r = check(&job, err);
+    if (r == 0)
+        r = check_mode(v, err);
     if (r == 0)
         r = shared_blocking(v->blocking, v->nonblocking, &job.options.blocking, err);
     if (r < 0)
@@ -317,6 +341,13 @@ static int run(const struct invocation *call, const void *values, struct error *
         .offset = offsetof(struct record_values, member), .group = (option_group),                 \
         .help = (sentence)                                                                         \
     }
+
+static const char *const mode_choices[] = {
+    [MODE_WALL] = "wall",
+    [MODE_CPU] = "cpu",
+    [MODE_GIL] = "gil",
+    NULL,
+};
 
 static const struct option options[] = {
     OPTION_PID(struct record_values, pid),
@@ -343,6 +374,17 @@ static const struct option options[] = {
         .group = "Sampling",
         .help = "How long to record, in seconds, fractions allowed; unlimited if not given: until "
                 "the program ends or Control-C is pressed",
+    },
+    {
+        .name = "mode",
+        .argument = "MODE",
+        .kind = OPT_CHOICE,
+        .offset = offsetof(struct record_values, mode),
+        .choices = mode_choices,
+        .group = "Sampling",
+        .help = "What is measured: wall, if not given, is the time that passes while threads run; "
+                "cpu is the time they are on a CPU, as the kernel accounts for it; gil is the time "
+                "they hold the interpreter lock, like --gil",
     },
     FLAG('g', "gil", gil, "Sampling", "Record only the thread that holds the interpreter lock"),
     FLAG('i', "idle", idle, "Sampling", "Record waiting threads too, not only those that run"),
@@ -413,6 +455,6 @@ const struct command cmd_record = {
     .examples = examples,
     .words = WORDS_PROGRAM,
     .values_size = sizeof(struct record_values),
-    .defaults = &(const struct record_values){.rate = 100},
+    .defaults = &(const struct record_values){.rate = 100, .mode = MODE_UNSAID},
     .run = run,
 };

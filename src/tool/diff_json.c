@@ -70,6 +70,8 @@ void diff_print_json(const struct diff_report *r, FILE *out)
     print_side(&j, r, "after", DIFF_AFTER);
     json_key(&j, "by");
     json_string(&j, r->diff->by == DIFF_BY_TIME ? "time" : "share");
+    json_key(&j, "percent_of");
+    json_string(&j, diff_whole(r->diff));
     json_key(&j, "functions");
     json_begin_array(&j);
     for (size_t i = 0; i < r->count; i++) {

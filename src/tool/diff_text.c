@@ -110,13 +110,13 @@ static bool is_worth_a_line(const struct diff_function *f)
 
 static void print_head(const struct diff_report *r, FILE *out)
 {
-    const char *what = r->diff->by == DIFF_BY_TIME ? "% of the wall clock" : "% of samples";
     print_side(r, out, "Before: ", DIFF_BEFORE);
     print_side(r, out, "After:  ", DIFF_AFTER);
     fprintf(out, "\n%s%-29s%s%s\n", r->style->heading, "  own", "  total, with what it calls",
             r->style->end);
-    fprintf(out, "%s  change    before    after    change    before    after  function (%s)%s\n",
-            r->style->heading, what, r->style->end);
+    fprintf(out,
+            "%s  change    before    after    change    before    after  function (%% of %s)%s\n",
+            r->style->heading, diff_whole(r->diff), r->style->end);
 }
 
 static void print_foot(const struct diff_report *r, FILE *out, size_t shown, bool noise)

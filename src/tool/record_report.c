@@ -73,6 +73,10 @@ static void report_idle(const struct voice *v, const struct sampler_options *opt
         fputs("no samples, because no thread was seen holding the GIL (without --gil every "
               "active thread is recorded, with --idle the waiting ones too)",
               v->out);
+    else if (options->cpu)
+        fputs("no samples, because no thread used the CPU (--idle instead of --mode cpu records "
+              "waiting threads)",
+              v->out);
     else if (options->idle)
         fputs("no samples, because no thread was there to be seen", v->out);
     else

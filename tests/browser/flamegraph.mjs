@@ -46,6 +46,15 @@ const near = (a, b, message) => assert.ok(Math.abs(a - b) < 2, `${message}: ${a}
 const WIDE = 'Flask.wsgi_app (flask/app.py:1511)', ROOT = 'all';
 
 export const flamegraph = {
+  async 'a recording of CPU time counts seconds, not samples'({ open, make }) {
+    const page = await open(make('cpu', 'flamegraph'));
+    const { left, top } = await box(page, 'App.run (app.py:12)');
+    await page.mouse.move(left + 20, top + 8);
+    assert.equal(await text(page, '#details'), 'App.run (app.py:12)  ·  0.070 s of CPU · 63.64% · self 18.18%');
+    assert.ok((await text(page, '#title')).includes('0.11 s of CPU time'));
+    assert.deepEqual(page.trouble, []);
+  },
+
   async 'the boxes fill the window, whatever its width'({ open, make }) {
     for (const width of [500, 1200, 1900]) {
       const page = await open(make('web', 'flamegraph'), { width });

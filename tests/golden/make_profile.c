@@ -334,10 +334,15 @@ static const struct {
     void (*make)(struct rec_summary *sum);
     uint32_t options;
 } cases[] = {
-    {"basic", make_basic, 0},           {"deep", make_deep, 0},
-    {"empty", make_empty, 0},           {"gil", make_empty, REC_OPT_GIL},
-    {"hostile", make_hostile, 0},       {"huge", make_huge, 0},
-    {"idle", make_empty, REC_OPT_IDLE}, {"web", make_web, 0},
+    {"cpu", make_basic, REC_OPT_CPU},
+    {"basic", make_basic, 0},
+    {"deep", make_deep, 0},
+    {"empty", make_empty, 0},
+    {"gil", make_empty, REC_OPT_GIL},
+    {"hostile", make_hostile, 0},
+    {"huge", make_huge, 0},
+    {"idle", make_empty, REC_OPT_IDLE},
+    {"web", make_web, 0},
     {"web-next", make_web_next, 0},
 };
 
