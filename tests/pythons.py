@@ -183,10 +183,13 @@ def _probe(candidate: tuple[str, str, str | None]) -> Python | None:
 
 def _unique(candidates: Iterator[tuple[str, str, str | None]]) -> list[tuple[str, str, str | None]]:
     """Drops further names of the same file, so that links and the folders of PATH count once."""
-    seen: dict[tuple[str | None, str], tuple[str, str, str | None]] = {}
+    seen: dict[tuple[str | None, int, int], tuple[str, str, str | None]] = {}
     for path, source, root in candidates:
-        real = os.path.realpath(f"{root or ''}{path}")
-        seen.setdefault((root, real), (path, source, root))
+        try:
+            file = os.stat(os.path.realpath(f"{root or ''}{path}"))
+        except OSError:
+            continue
+        seen.setdefault((root, file.st_dev, file.st_ino), (path, source, root))
     return list(seen.values())
 
 
