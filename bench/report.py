@@ -150,10 +150,16 @@ def report_rate(records: Records, out: Path) -> list[str]:
 
 
 def report_cpu(records: Records, out: Path) -> list[str]:
-    lines = ["Microseconds of the profiler's own CPU time per sample in the file:", ""]
+    lines = [
+        "Microseconds of the profiler's own CPU time per sample in the file. At low rates most of it is waking up:",
+        "",
+    ]
     for asked in names(records, "rate"):
         here = [r for r in records if r["rate"] == asked]
-        lines += [f"{asked} Hz asked:", ""]
+        lines += [
+            f"{asked} Hz asked{', that is as fast as it can' if asked >= 1_000_000 else ''}:",
+            "",
+        ]
         lines += matrix(here, "tool", lambda r: r["us_per_sample"], number)
     return lines
 
