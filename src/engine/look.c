@@ -150,12 +150,20 @@ static int stop_and_read(struct target *t, const struct look *look, struct known
     return r;
 }
 
+/* Where no shim marks the end of a chain (3.11), a first reading has nothing to be compared with but a second. */
+static bool is_first_without_shims(const struct target *t, const struct known_thread *k)
+{
+    return !k->root && t->python->layout.if_is_entry != LAYOUT_NONE;
+}
+
 static int read_stopped(struct target *t, const struct look *look, struct known_thread *k)
 {
     if (k->tid <= 0)
         return -SCRY_E_TORN;
     int r = stop_and_read(t, look, k);
-    for (int i = 1; i < STOP_TRIES && r == 0 && is_doubtful(k); i++) {
+    for (int i = 1; i < STOP_TRIES && r == 0 && (is_doubtful(k) || is_first_without_shims(t, k));
+         i++) {
+        k->root = root_of(k);
         /* Stopped again at once it would not have moved. */
         struct timespec pause = {.tv_nsec = 20000L << i};
         nanosleep(&pause, NULL);

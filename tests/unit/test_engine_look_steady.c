@@ -46,11 +46,16 @@ static void look_often(enum blocking blocking)
     for (int i = 0; i < 1000; i++)
         assert_int_equal(target_look(t, &look, &snapshot), 0);
     assert_int_equal(snapshot->count, 4);
-    size_t before = allocations;
-    assert_true(before > 0); /* or nothing is counted */
-    for (int i = 0; i < 2000; i++)
-        assert_int_equal(target_look(t, &look, &snapshot), 0);
-    assert_int_equal(allocations - before, 0);
+    assert_true(allocations > 0); /* or nothing is counted */
+    /* Buffers grow until they have met the largest stack; on a busy machine that may take a while. */
+    size_t grown = 1;
+    for (int round = 0; round < 10 && grown; round++) {
+        size_t before = allocations;
+        for (int i = 0; i < 1000; i++)
+            assert_int_equal(target_look(t, &look, &snapshot), 0);
+        grown = allocations - before;
+    }
+    assert_int_equal(grown, 0);
     assert_true(blocking == BLOCKING_ALWAYS || t->stats.reused > 0); /* the sleeping ones */
     target_close(t);
     child_end(&c);
