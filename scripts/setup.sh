@@ -97,17 +97,16 @@ need_venv() {
     step "installing the Python tools into .venv" fill_venv || die "the Python tools could not be installed"
 }
 
-# Modules of the browser tests, where there are such tests.
+# Modules of the browser tests; Node itself came with the Python tools.
 need_node() {
     [ -f tests/package.json ] || return 0
     [ "$(cat tests/node_modules/stamp 2>/dev/null)" != "$(hash_of tests/package.json)" ] || return 0
-    command -v npm >/dev/null || need_packages nodejs npm
     step "installing the modules of the browser tests" fill_node ||
         warn "npm could not install the modules of the browser tests: those fail"
 }
 
 fill_node() {
-    npm install --prefix tests --no-audit --no-fund --no-save && hash_of tests/package.json >tests/node_modules/stamp
+    .venv/bin/npm install --prefix tests --no-audit --no-fund --no-save && hash_of tests/package.json >tests/node_modules/stamp
 }
 
 # Newer interpreters than the system has; a failure is loud but not the end, and the tests say what is missing.

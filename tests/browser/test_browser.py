@@ -4,12 +4,14 @@ import importlib.util
 import json
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 HERE = Path(__file__).parent
-NODE = shutil.which("node")
+# The one of .venv before the system's: Debian 12 has one that is too old for Playwright.
+NODE = shutil.which("node", path=str(Path(sys.executable).parent)) or shutil.which("node")
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 )
