@@ -23,13 +23,14 @@
 struct sampler {
     struct sampler_options options;
     struct rec_writer *writer;
+    uint32_t writers; /* how many there were before it */
+    scry_nsec base;   /* where the time of this writer begins, since the start */
     struct tree tree;
     struct sampler_stats stats;
     volatile int stop;
     uint64_t random;
     scry_nsec start;
     scry_nsec cpu_start;
-    scry_nsec last_tick; /* since the start */
     scry_nsec next_report;
     scry_nsec next_flush;
 };
@@ -78,6 +79,16 @@ void sampler_stop(struct sampler *s)
     s->stop = 1;
 }
 
+scry_nsec sampler_switch(struct sampler *s, struct rec_writer *writer)
+{
+    s->writer = writer;
+    s->writers++;
+    s->base = s->stats.last_look;
+    for (size_t i = 0; i < s->tree.count; i++)
+        member_forget_numbers(&s->tree.members[i]);
+    return s->base;
+}
+
 const struct sampler_stats *sampler_stats(const struct sampler *s)
 {
     return &s->stats;
@@ -99,7 +110,8 @@ static uint32_t process_number(struct sampler *s, struct member *m)
                                                           .command = process->command,
                                                           .python = version,
                                                       });
-    s->stats.processes++;
+    s->stats.processes += !m->counted;
+    m->counted = true;
     return m->process_number;
 }
 
@@ -117,7 +129,8 @@ static uint32_t thread_number(struct sampler *s, struct member *m, const struct 
                                               .name = t->name,
                                           });
     table_put(&m->thread_numbers, hash, number);
-    s->stats.threads++;
+    s->stats.threads += !t->memo->counted;
+    t->memo->counted = true;
     return (uint32_t)number;
 }
 
@@ -179,6 +192,10 @@ static const struct thread_memo *numbers_of(struct sampler *s, struct member *m,
                                             const struct thread_state *t)
 {
     struct thread_memo *memo = t->memo;
+    if (memo->writer != s->writers) {
+        memo->known = false;
+        memo->writer = s->writers;
+    }
     if (!memo->known || memo->stack_version != t->python->stack_version) {
         memo->stack = stack_number(s, m, t->python, memo);
         memo->stack_version = t->python->stack_version;
@@ -199,7 +216,7 @@ static int write_thread(struct sampler *s, struct member *m, const struct thread
     s->stats.torn += t->torn;
     return rec_writer_sample(
         s->writer, &(struct rec_sample){
-                       .time = time,
+                       .time = time - s->base,
                        .weight = weight,
                        .thread = numbers->thread,
                        .stack = numbers->stack,
@@ -260,7 +277,7 @@ static scry_nsec period(const struct sampler *s)
  * was stopped) is nobody's. */
 static scry_nsec weight_at(struct sampler *s, scry_nsec time)
 {
-    scry_nsec gap = s->stats.ticks ? time - s->last_tick : period(s);
+    scry_nsec gap = s->stats.ticks ? time - s->stats.last_look : period(s);
     scry_nsec longest = 10 * period(s) > SCRY_NSEC_PER_SEC ? 10 * period(s) : SCRY_NSEC_PER_SEC;
     return gap > longest ? period(s) : gap;
 }
@@ -270,7 +287,7 @@ static int look_around(struct sampler *s)
     /* Whole microseconds: enough for any rate, and shorter in the stream. */
     scry_nsec time = (read_clock(CLOCK_MONOTONIC) - s->start) / 1000 * 1000;
     scry_nsec weight = weight_at(s, time);
-    s->last_tick = time;
+    s->stats.last_look = time;
     s->stats.ticks++;
     tree_refresh(&s->tree, s->start + time);
     int r = 0;

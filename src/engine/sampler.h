@@ -24,6 +24,7 @@ enum sampler_end {
 
 struct sampler_stats {
     scry_nsec elapsed;
+    scry_nsec last_look; /* when, since the start */
     uint64_t ticks, samples, torn, late, missed, errors;
     uint32_t processes, threads;
     scry_nsec own_cpu;
@@ -39,6 +40,9 @@ int sampler_new(pid_t pid, const struct sampler_options *options, struct rec_wri
 int sampler_run(struct sampler *s, bool (*tick)(const struct sampler_stats *, void *),
                 void *context, enum sampler_end *ret_end, struct error *err);
 void sampler_stop(struct sampler *s); /* async-signal-safe */
+/* Only within `tick`: from now on what is seen goes to another writer, in which time begins anew.
+ * Returns when, since the start: at the last look, so that no time lies between the two. */
+scry_nsec sampler_switch(struct sampler *s, struct rec_writer *writer);
 const struct sampler_stats *sampler_stats(const struct sampler *s);
 void sampler_free(struct sampler *s);
 

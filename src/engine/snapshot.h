@@ -16,6 +16,8 @@ struct thread_memo {
     uint32_t thread;
     uint32_t name_version;
     bool known;
+    bool counted;          /* in the statistics */
+    uint32_t writer;       /* the numbers are of the caller's so-many-th writer */
     scry_nsec run_counted; /* of run_time: what samples stand for already */
 };
 

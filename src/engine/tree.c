@@ -48,6 +48,13 @@ static void member_done(struct member *m)
     table_done(&m->frame_numbers);
 }
 
+void member_forget_numbers(struct member *m)
+{
+    m->process_number = REC_NONE;
+    table_reset(&m->thread_numbers);
+    table_reset(&m->frame_numbers);
+}
+
 static void remove_candidate(struct tree *tree, size_t i)
 {
     process_close(tree->candidates[i].process);

@@ -11,6 +11,7 @@
 struct member {
     struct target *target;
     bool ended;
+    bool counted;            /* in the statistics */
     uint32_t process_number; /* REC_NONE = not given yet */
     struct table thread_numbers;
     struct table frame_numbers;
@@ -35,6 +36,9 @@ struct tree {
     scry_nsec next_scan;
     struct target_stats ended; /* of members that are gone */
 };
+
+/* The recording begins anew, with no numbers given yet. */
+void member_forget_numbers(struct member *m);
 
 /* Waits up to `patience` for Python to start in the process or, with `follow`, in any descendant.
  */

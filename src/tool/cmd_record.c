@@ -2,7 +2,8 @@
  *
  * The samples go as a stream into a file without a name and are converted at the end, so that
  * memory does not grow with time. The output is opened before anything else: a path that cannot be
- * written to is better known before ten minutes of recording than after. */
+ * written to is better known before ten minutes of recording than after. With --rotate a part ends
+ * and the next begins between two looks; the one that ended is converted by another thread. */
 #include <errno.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -12,11 +13,13 @@
 
 #include "tool/commands.h"
 #include "tool/record.h"
+#include "tool/record_part.h"
 #include "tool/shared_options.h"
 #include "util/buf.h"
 
 #define PATIENCE          SCRY_NSEC_PER_SEC       /* for Python to start in a process named by -p */
 #define PATIENCE_LAUNCHED (5 * SCRY_NSEC_PER_SEC) /* in a program just launched */
+#define SHORTEST_PART     (SCRY_NSEC_PER_SEC / 10)
 #define GRACE             (2 * SCRY_NSEC_PER_SEC) /* for a launched program to end when told to */
 
 struct record_values {
@@ -25,6 +28,8 @@ struct record_values {
     const char *stats;
     const struct format *format;
     scry_nsec duration;
+    scry_nsec rotate;
+    uint32_t keep;
     double rate;
     int blocking;
     int mode; /* enum mode */
@@ -46,22 +51,22 @@ struct job {
     const struct format *format;
     struct sampler_options options;
     struct voice voice;
-    struct outfile out;
-    FILE *stream; /* the recording: out.file, or a temporary file */
+    char *path;
+    struct part_plan plan;
+    struct part part;            /* being recorded */
+    struct part_writing writing; /* the one before it, or a snapshot */
+    bool writing_snapshot;
+    bool flush_wanted;
+    scry_nsec next_part; /* since the start; 0 = there is none */
     struct launch program;
     bool launched;
-    struct rec_writer *writer;
     struct sampler *sampler;
     struct sampler_stats stats; /* at the end */
     enum sampler_end end;
     struct progress progress;
+    int failed; /* while it went on */
+    struct error *err;
 };
-
-/* The recording stream itself is the output: nothing to convert. */
-static bool is_stream(const struct format *format)
-{
-    return strcmp(format->name, "scry") == 0;
-}
 
 /* ---- before ---- */
 
@@ -98,28 +103,59 @@ static int check_mode(const struct record_values *v, struct error *err)
     return -SCRY_E_USAGE;
 }
 
+static int check_rotation(const struct job *job, struct error *err)
+{
+    const struct record_values *v = job->values;
+    if (v->keep && !v->rotate) {
+        error_set(err, -SCRY_E_USAGE, "--keep is about the files of --rotate");
+        error_hint(err, "add --rotate SECONDS, or leave --keep out");
+        return -SCRY_E_USAGE;
+    }
+    if (v->rotate && v->rotate < SHORTEST_PART) {
+        error_set(err, -SCRY_E_USAGE, "--rotate is given less than %g seconds",
+                  (double)SHORTEST_PART / 1e9);
+        error_hint(err, "each file holds a while: give more, for example --rotate 60");
+        return -SCRY_E_USAGE;
+    }
+    if (v->rotate && v->output && strcmp(v->output, "-") == 0) {
+        error_set(err, -SCRY_E_USAGE, "--rotate cannot make several files of standard output");
+        error_hint(err, "name a file with -o: run.%s becomes run-0001.%s, run-0002.%s ...",
+                   job->format->extension, job->format->extension, job->format->extension);
+        return -SCRY_E_USAGE;
+    }
+    return 0;
+}
+
 static int open_output(struct job *job, struct error *err)
 {
     const struct record_values *v = job->values;
-    char *name = NULL;
-    if (!v->output) {
-        name = record_default_name(job->call->words.items[0], v->pid, job->format->extension);
-        if (!name)
-            return error_set(err, -SCRY_E_NO_MEMORY, "out of memory");
-    }
-    int r = outfile_open(&job->out, v->output ?: name, err);
-    free(name);
-    if (r < 0)
-        return r;
-    r = record_check_terminal(job->format, &job->out, err);
-    if (r < 0)
-        return r;
-    record_give_to_owner(&job->out);
-    job->voice = voice_for(job->call, &job->out);
-    if (!is_stream(job->format))
-        return record_open_temporary(&job->stream, err);
-    job->stream = job->out.file;
-    return 0;
+    job->path =
+        v->output ? strdup(v->output)
+                  : record_default_name(job->call->words.items[0], v->pid, job->format->extension);
+    if (!job->path)
+        return error_set(err, -SCRY_E_NO_MEMORY, "out of memory");
+    job->plan = (struct part_plan){
+        .path = job->path,
+        .numbered = v->rotate > 0,
+        .format = job->format,
+        .view =
+            {
+                .lines = v->function   ? LINES_FUNCTION
+                         : v->nolineno ? LINES_NONE
+                                       : LINES_EXACT,
+                .full_filenames = v->full_filenames,
+                .threads = v->threads,
+                .mark_torn = v->mark_torn,
+                .processes = v->subprocesses,
+                .title = "",
+                .tool = job->call->tool,
+            },
+    };
+    job->next_part = v->rotate;
+    int r = part_open(&job->part, &job->plan, 1, err);
+    if (r == 0)
+        job->voice = voice_for(job->call, &job->part.out);
+    return r;
 }
 
 static void add_command_line(struct buf *to, char *const *argv)
@@ -128,7 +164,8 @@ static void add_command_line(struct buf *to, char *const *argv)
         buf_addf(to, "%s%s", i ? " " : "", argv[i]);
 }
 
-static int open_writer(struct job *job, struct error *err)
+/* `ago`: how long ago the part begins. */
+static int open_writer(const struct job *job, struct part *part, scry_nsec ago, struct error *err)
 {
     const struct sampler_options *o = &job->options;
     SCOPED_BUF command;
@@ -141,12 +178,12 @@ static int open_writer(struct job *job, struct error *err)
     struct rec_info info = {
         .command = command.data,
         .host = host,
-        .start_unix_ns = (uint64_t)now.tv_sec * SCRY_NSEC_PER_SEC + (uint64_t)now.tv_nsec,
+        .start_unix_ns = (uint64_t)now.tv_sec * SCRY_NSEC_PER_SEC + (uint64_t)now.tv_nsec - ago,
         .rate = o->rate,
         .options = (o->idle ? REC_OPT_IDLE : 0u) | (o->gil_only ? REC_OPT_GIL : 0u) |
                    (o->cpu ? REC_OPT_CPU : 0u) | (o->subprocesses ? REC_OPT_SUBPROCESSES : 0u),
     };
-    int r = rec_writer_new(job->stream, &info, &job->writer);
+    int r = rec_writer_new(part->stream, &info, &part->writer);
     return r < 0 ? error_set(err, r, "%s", error_sentence(r)) : 0;
 }
 
@@ -178,17 +215,115 @@ static int explain_start(struct job *job, int code, struct error *err)
     return code;
 }
 
+/* The parts before it that are more than --keep says. */
+static void drop_old(const struct job *job, unsigned number)
+{
+    uint32_t keep = job->values->keep;
+    if (!keep || number <= keep)
+        return;
+    char *name = part_name(job->path, number - keep);
+    if (name)
+        unlink(name);
+    free(name);
+}
+
+static void tell_part(struct job *job, const struct part *part, const char *path)
+{
+    progress_clear(&job->progress);
+    if (job->writing_snapshot)
+        report_so_far(&job->voice, job->format, path);
+    else
+        report_result(&job->voice, job->format, path, &part->stats, &job->options);
+}
+
+/* What another thread was given to write is there, or has failed. */
+static int end_writing(struct job *job, struct error *err)
+{
+    struct part_writing *w = &job->writing;
+    if (!w->going)
+        return 0;
+    int r = part_writing_finish(w, err);
+    signals_set_second(NULL);
+    if (r == 0) {
+        tell_part(job, &w->part, w->path);
+        if (!job->writing_snapshot)
+            drop_old(job, w->part.number);
+    }
+    return r;
+}
+
+static int begin_writing(struct job *job, struct part *part, bool snapshot, struct error *err)
+{
+    job->writing_snapshot = snapshot;
+    signals_set_second(part->out.temp);
+    return part_writing_start(&job->writing, part, err);
+}
+
+/* SIGUSR1. A stream only has to be made visible. */
+static int flush_part(struct job *job, struct error *err)
+{
+    struct part *part = &job->part, snapshot;
+    job->flush_wanted = false;
+    if (part_is_stream(job->format)) {
+        int r = rec_writer_flush(part->writer);
+        if (r < 0)
+            return error_set(err, r, "the recording cannot be written: %s", strerror(errno));
+        bool named = outfile_publish(&part->out);
+        progress_clear(&job->progress);
+        report_so_far(&job->voice, job->format, named ? part->out.path : part->out.temp ?: "-");
+        return 0;
+    }
+    if (!part->out.temp)
+        return 0; /* what goes to a pipe cannot be written twice */
+    rec_writer_flush(part->writer);
+    int r = part_snapshot(part, &snapshot, err);
+    return r < 0 ? r : begin_writing(job, &snapshot, true, err);
+}
+
+/* --rotate: the next part begins where the one before ends. */
+static int next_part(struct job *job, const struct sampler_stats *stats, struct error *err)
+{
+    struct part next;
+    int r = part_open(&next, &job->plan, job->part.number + 1, err);
+    if (r == 0)
+        r = open_writer(job, &next, stats->elapsed - stats->last_look, err);
+    if (r < 0)
+        return r;
+    next.begun = sampler_switch(job->sampler, next.writer);
+    next.stats = *stats;
+    struct part ended = job->part;
+    job->part = next;
+    signals_set_cleanup(next.out.temp, job->launched ? job->program.pid : 0);
+    while (job->next_part <= stats->elapsed)
+        job->next_part += job->values->rotate;
+    r = part_end(&ended, stats, next.begun, err);
+    if (r == 0)
+        r = begin_writing(job, &ended, false, err);
+    part_done(&ended);
+    return r;
+}
+
 static bool on_tick(const struct sampler_stats *stats, void *context)
 {
     struct job *job = context;
+    int r = 0;
     progress_update(&job->progress, stats);
-    return false;
+    job->flush_wanted |= signals_take_flush();
+    if (job->writing.going && atomic_load(&job->writing.ended))
+        r = end_writing(job, job->err);
+    /* One at a time: whatever else is due can wait until it is written. */
+    if (r == 0 && !job->writing.going && job->next_part && stats->elapsed >= job->next_part)
+        r = next_part(job, stats, job->err);
+    if (r == 0 && !job->writing.going && job->flush_wanted)
+        r = flush_part(job, job->err);
+    job->failed = r;
+    return r < 0;
 }
 
 static int sample(struct job *job, struct error *err)
 {
     pid_t pid = job->launched ? job->program.pid : job->values->pid;
-    int r = sampler_new(pid, &job->options, job->writer, &job->sampler, err);
+    int r = sampler_new(pid, &job->options, job->part.writer, &job->sampler, err);
     if (r < 0)
         return explain_start(job, r, err);
     signals_set_sampler(job->sampler);
@@ -200,72 +335,26 @@ static int sample(struct job *job, struct error *err)
     job->stats = *sampler_stats(job->sampler);
     sampler_free(job->sampler);
     job->sampler = NULL;
-    return r;
-}
-
-static int finish_stream(struct job *job, struct error *err)
-{
-    struct rec_summary summary = {
-        .complete = true,
-        .duration = job->stats.elapsed,
-        .samples = job->stats.samples,
-        .torn = job->stats.torn,
-        .missed = job->stats.missed,
-        .late = job->stats.late,
-        .errors = job->stats.errors,
-        .own_cpu = job->stats.own_cpu,
-    };
-    int r = rec_writer_finish(job->writer, &summary);
-    if (r < 0 || fflush(job->stream) != 0) {
-        r = r < 0 ? r : -SCRY_E_OUTPUT;
-        return error_set(err, r, "the recording cannot be written: %s", strerror(errno));
-    }
-    return 0;
+    return r < 0 ? r : job->failed;
 }
 
 /* ---- after ---- */
-
-static int convert(struct job *job, struct error *err)
-{
-    if (is_stream(job->format))
-        return 0;
-    const struct record_values *v = job->values;
-    struct format_options options = {
-        .lines = v->function   ? LINES_FUNCTION
-                 : v->nolineno ? LINES_NONE
-                               : LINES_EXACT,
-        .full_filenames = v->full_filenames,
-        .threads = v->threads,
-        .mark_torn = v->mark_torn,
-        .processes = v->subprocesses,
-        .title = "",
-        .tool = job->call->tool,
-    };
-    struct recording *recording;
-    rewind(job->stream);
-    int r = recording_open_stream(job->stream, &recording, err);
-    if (r < 0)
-        return r;
-    r = job->format->write(recording, &options, job->out.file, err);
-    recording_close(recording);
-    return r;
-}
 
 static int job_run(struct job *job, struct error *err)
 {
     int r = open_output(job, err);
     if (r < 0)
         return r;
-    signals_set_cleanup(job->out.temp, 0);
+    signals_set_cleanup(job->part.out.temp, 0);
     signals_catch();
     if (job->call->words.count > 0) {
         r = launch_program(&job->program, job->call->words.items, err);
         if (r < 0)
             return r;
         job->launched = true;
-        signals_set_cleanup(job->out.temp, job->program.pid);
+        signals_set_cleanup(job->part.out.temp, job->program.pid);
     }
-    r = open_writer(job, err);
+    r = open_writer(job, &job->part, 0, err);
     if (r == 0)
         r = sample(job, err);
     if (r < 0)
@@ -275,17 +364,19 @@ static int job_run(struct job *job, struct error *err)
     bool by_itself = job->launched && job->end == SAMPLER_EXITED && !signals_caught();
     if (job->launched)
         program_end(&job->program, GRACE);
-    r = finish_stream(job, err);
+    r = end_writing(job, err);
     if (r == 0)
-        r = convert(job, err);
-    char *path = job->out.path ? strdup(job->out.path) : NULL;
+        r = part_end(&job->part, &job->stats, job->stats.elapsed, err);
+    char *path = job->part.out.path ? strdup(job->part.out.path) : NULL;
     if (r == 0)
-        r = outfile_commit(&job->out, err);
+        r = part_write(&job->part, err);
+    if (r == 0)
+        drop_old(job, job->part.number);
     if (r == 0 && job->values->stats)
         r = report_stats(job->values->stats, &job->stats, err);
     if (r == 0) {
         report_end(&job->voice, job->end, signals_caught());
-        report_result(&job->voice, job->format, path ?: "?", &job->stats, &job->options);
+        report_result(&job->voice, job->format, path ?: "?", &job->part.stats, &job->options);
         r = by_itself ? launch_exit_status(&job->program) : 0;
     }
     free(path);
@@ -298,10 +389,10 @@ static void job_done(struct job *job)
     sampler_free(job->sampler);
     if (job->launched && !job->program.ended)
         program_end(&job->program, GRACE);
-    rec_writer_free(job->writer);
-    if (job->stream && !is_stream(job->format))
-        fclose(job->stream);
-    outfile_abandon(&job->out);
+    part_writing_finish(&job->writing, NULL);
+    part_done(&job->writing.part);
+    part_done(&job->part);
+    free(job->path);
 }
 
 static int run(const struct invocation *call, const void *values, struct error *err)
@@ -322,9 +413,12 @@ static int run(const struct invocation *call, const void *values, struct error *
                 .patience = v->pid ? PATIENCE : PATIENCE_LAUNCHED,
             },
     };
+    job.err = err;
     int r = check(&job, err);
     if (r == 0)
         r = check_mode(v, err);
+    if (r == 0)
+        r = check_rotation(&job, err);
     if (r == 0)
         r = shared_blocking(v->blocking, v->nonblocking, &job.options.blocking, err);
     if (r < 0)
@@ -399,6 +493,23 @@ static const struct option options[] = {
             "Where to write, - for standard output; named after the program and the time if not "
             "given",
     },
+    {
+        .name = "rotate",
+        .argument = "SECONDS",
+        .kind = OPT_DURATION,
+        .offset = offsetof(struct record_values, rotate),
+        .group = "Output",
+        .help = "Begin a new file so often, without a gap: run.svg becomes run-0001.svg, "
+                "run-0002.svg ...",
+    },
+    {
+        .name = "keep",
+        .argument = "N",
+        .kind = OPT_NUMBER,
+        .offset = offsetof(struct record_values, keep),
+        .group = "Output",
+        .help = "With --rotate: remove all but the last N files; 0, if not given, keeps all",
+    },
     OPTION_FORMAT(struct record_values, format),
     OPTION_THREADS(struct record_values, threads),
     OPTION_FUNCTION(struct record_values, function),
@@ -435,6 +546,8 @@ static const struct example examples[] = {
      "record -t -f speedscope -o profile.json -- python app.py --port 80"},
     {"What does it wait for? Waiting threads too, in all processes of a server:",
      "record -i -s -d 30 -o waiting.svg -p 4242"},
+    {"All day long, a file per minute, the last hour of them kept:",
+     "record --rotate 60 --keep 60 -f scry -o run.scry -p 4242"},
     {"Record once, look at it in several ways:", "record -f scry -o run.scry -d 60 -p 4242"},
     {NULL, NULL},
 };
@@ -447,7 +560,7 @@ const struct command cmd_record = {
     .description =
         "Looks at every thread many times a second and writes where the time went. Ends after the "
         "given time, when the process ends, or at Control-C; in each case the profile is written. "
-        "A "
+        "SIGUSR1 has what was recorded so far written, and recording goes on. A "
         "launched program that ends by itself gives scry its exit status; otherwise it is ended "
         "with "
         "the recording.",

@@ -28,7 +28,8 @@ void record_give_to_owner(const struct outfile *out);
 
 /* ---- signals (record_signals.c) ----
  * The first SIGINT, SIGTERM or SIGHUP asks the sampler to stop; a second SIGINT gives up: removes
- * the half-written file, ends the launched program and dies of the signal. */
+ * the half-written file, ends the launched program and dies of the signal. SIGUSR1 asks for what
+ * there is so far. */
 
 void signals_catch(void);
 /* For a command that has nothing to finish: the first signal gives up. */
@@ -39,6 +40,10 @@ void signals_release(void);
 void signals_set_sampler(struct sampler *sampler);
 /* What to clean up when giving up: `temp` may be NULL, `child` 0. */
 void signals_set_cleanup(const char *temp, pid_t child);
+/* The temporary file of a part that is being written while the next one is recorded; NULL = none. */
+void signals_set_second(const char *temp);
+/* Whether SIGUSR1 came since it was last asked: what there is so far is to be written. */
+bool signals_take_flush(void);
 /* The signal that came, or 0. */
 int signals_caught(void);
 
@@ -61,6 +66,9 @@ void report_start(const struct voice *v, pid_t pid, double rate, scry_nsec durat
 void report_end(const struct voice *v, enum sampler_end end, int signal);
 void report_result(const struct voice *v, const struct format *format, const char *path,
                    const struct sampler_stats *stats, const struct sampler_options *options);
+
+/* What was asked for by SIGUSR1 is there. */
+void report_so_far(const struct voice *v, const struct format *format, const char *path);
 
 /* How it went, as JSON, into a file of its own. */
 int report_stats(const char *path, const struct sampler_stats *stats, struct error *err);

@@ -84,6 +84,15 @@ static void report_idle(const struct voice *v, const struct sampler_options *opt
               v->out);
 }
 
+void report_so_far(const struct voice *v, const struct format *format, const char *path)
+{
+    fprintf(v->out, "%s%s wrote %s of what there is so far to '", v->tool, v->as_py_spy ? ">" : ":",
+            format->what);
+    text_print(v->out, path);
+    fputs("'; recording goes on\n", v->out);
+    fflush(v->out);
+}
+
 void report_result(const struct voice *v, const struct format *format, const char *path,
                    const struct sampler_stats *stats, const struct sampler_options *options)
 {

@@ -10,16 +10,18 @@
 static _Atomic(struct sampler *) running;
 static atomic_int caught;
 static atomic_int launched_child;
-static char half_written[PATH_MAX];
+static atomic_int flush_wanted;
+static char half_written[2][PATH_MAX];
 
 static const int handled[] = {SIGINT, SIGTERM, SIGHUP};
 static struct sigaction former[ARRAY_LEN(handled)];
-static struct sigaction former_pipe;
+static struct sigaction former_pipe, former_flush;
 
 static void give_up(int signal_number)
 {
-    if (half_written[0])
-        unlink(half_written);
+    for (size_t i = 0; i < ARRAY_LEN(half_written); i++)
+        if (half_written[i][0])
+            unlink(half_written[i]);
     int child = atomic_load(&launched_child);
     if (child > 0)
         kill(child, SIGKILL);
@@ -35,6 +37,12 @@ static void on_signal(int signal_number)
     struct sampler *sampler = atomic_load(&running);
     if (sampler)
         sampler_stop(sampler);
+}
+
+static void on_flush(int signal_number)
+{
+    (void)signal_number;
+    atomic_store(&flush_wanted, 1);
 }
 
 static void catch_with(void (*handler)(int))
@@ -59,6 +67,8 @@ static void catch_with(void (*handler)(int))
 void signals_catch(void)
 {
     catch_with(on_signal);
+    struct sigaction action = {.sa_handler = on_flush, .sa_flags = SA_RESTART};
+    sigaction(SIGUSR1, &action, &former_flush);
 }
 
 void signals_give_up(void)
@@ -71,7 +81,9 @@ void signals_release(void)
     for (size_t i = 0; i < ARRAY_LEN(handled); i++)
         sigaction(handled[i], &former[i], NULL);
     sigaction(SIGPIPE, &former_pipe, NULL);
-    half_written[0] = '\0';
+    sigaction(SIGUSR1, &former_flush, NULL);
+    for (size_t i = 0; i < ARRAY_LEN(half_written); i++)
+        half_written[i][0] = '\0';
     atomic_store(&launched_child, 0);
 }
 
@@ -82,14 +94,30 @@ void signals_set_sampler(struct sampler *sampler)
         sampler_stop(sampler);
 }
 
+static void remember(char to[static PATH_MAX], const char *temp)
+{
+    size_t len = temp ? strlen(temp) : 0;
+    if (len >= PATH_MAX)
+        len = 0;
+    to[0] = '\0';
+    memcpy(to + 1, len ? temp + 1 : "", len ? len : 1); /* with its end */
+    to[0] = len ? temp[0] : '\0';
+}
+
 void signals_set_cleanup(const char *temp, pid_t child)
 {
     atomic_store(&launched_child, (int)child);
-    size_t len = temp ? strlen(temp) : 0;
-    if (len >= sizeof(half_written))
-        len = 0;
-    memcpy(half_written, temp ? temp : "", len);
-    half_written[len] = '\0';
+    remember(half_written[0], temp);
+}
+
+void signals_set_second(const char *temp)
+{
+    remember(half_written[1], temp);
+}
+
+bool signals_take_flush(void)
+{
+    return atomic_exchange(&flush_wanted, 0);
 }
 
 int signals_caught(void)

@@ -108,6 +108,7 @@ int outfile_commit(struct outfile *o, struct error *err)
             why = target ? errno : ENOMEM;
         free(target);
         if (!why) {
+            unlink(o->temp); /* if it was published it is the same file, and rename left it alone */
             free(o->temp);
             o->temp = NULL;
         }
@@ -115,6 +116,21 @@ int outfile_commit(struct outfile *o, struct error *err)
     int r = why ? cannot(err, o->path, why) : 0;
     outfile_abandon(o);
     return r;
+}
+
+bool outfile_publish(struct outfile *o)
+{
+    char *target = o->temp && fflush(o->file) == 0 ? final_path(o->path) : NULL;
+    char *second = NULL;
+    bool done = false;
+    if (target && asprintf(&second, "%s.now", o->temp) >= 0) {
+        /* By way of a second name, because a link replaces nothing. */
+        done = link(o->temp, second) == 0 && rename(second, target) == 0;
+        unlink(second); /* also where it was published before: rename left it alone */
+        free(second);
+    }
+    free(target);
+    return done;
 }
 
 void outfile_abandon(struct outfile *o)

@@ -19,6 +19,9 @@ struct outfile {
 int outfile_open(struct outfile *o, const char *path, struct error *err);
 /* Flush, sync the name, rename. On failure the temporary file is removed. */
 int outfile_commit(struct outfile *o, struct error *err);
+/* Let what is there so far appear under its name already; it goes on growing there. False where that
+ * is not possible: written to directly, or a file system without links. */
+bool outfile_publish(struct outfile *o);
 /* Removes what was written so far. Harmless after a commit and on a zeroed struct. */
 void outfile_abandon(struct outfile *o);
 
