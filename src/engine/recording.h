@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 
+#include "engine/sink.h"
 #include "util/error.h"
 #include "util/types.h"
 
@@ -106,6 +107,8 @@ int rec_writer_flush(struct rec_writer *w);
 /* The proper end: makes the file complete, whatever the summary says about that. */
 int rec_writer_finish(struct rec_writer *w, const struct rec_summary *summary);
 void rec_writer_free(struct rec_writer *w);
+/* The writer as a sampler sees it; lives as long as the writer. */
+struct sample_sink *rec_writer_sink(struct rec_writer *w);
 
 /* ---- reading ---- */
 

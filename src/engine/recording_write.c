@@ -5,6 +5,7 @@
  * All memory that samples of known stacks need is taken in rec_writer_new(). */
 #include "engine/recording.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,6 +48,7 @@ struct thread_state {
 };
 
 struct rec_writer {
+    struct sample_sink sink;
     FILE *out;
     int error; /* the first failure to write; it stays */
 
@@ -358,11 +360,65 @@ static int write_start(struct rec_writer *w, const struct rec_info *info)
     return w->error;
 }
 
+/* ---- as a sink ---- */
+
+static struct rec_writer *writer_of(struct sample_sink *sink)
+{
+    return (struct rec_writer *)((char *)sink - offsetof(struct rec_writer, sink));
+}
+
+static uint32_t sink_process(struct sample_sink *sink, const struct rec_process *process)
+{
+    return rec_writer_process(writer_of(sink), process);
+}
+
+static uint32_t sink_thread(struct sample_sink *sink, const struct rec_thread *thread)
+{
+    return rec_writer_thread(writer_of(sink), thread);
+}
+
+static uint32_t sink_frame(struct sample_sink *sink, const struct rec_frame *frame)
+{
+    return rec_writer_frame(writer_of(sink), frame);
+}
+
+static uint32_t sink_stack(struct sample_sink *sink, uint32_t parent, uint32_t frame)
+{
+    return rec_writer_stack(writer_of(sink), parent, frame);
+}
+
+static int sink_sample(struct sample_sink *sink, const struct rec_sample *sample)
+{
+    return rec_writer_sample(writer_of(sink), sample);
+}
+
+static int sink_flush(struct sample_sink *sink)
+{
+    return rec_writer_flush(writer_of(sink));
+}
+
+static const struct sink_ops writer_ops = {
+    .process = sink_process,
+    .thread = sink_thread,
+    .frame = sink_frame,
+    .stack = sink_stack,
+    .sample = sink_sample,
+    .flush = sink_flush,
+};
+
+struct sample_sink *rec_writer_sink(struct rec_writer *w)
+{
+    return &w->sink;
+}
+
+/* ---- life ---- */
+
 int rec_writer_new(FILE *out, const struct rec_info *info, struct rec_writer **ret_writer)
 {
     struct rec_writer *w = calloc(1, sizeof(*w));
     if (!w)
         return -SCRY_E_NO_MEMORY;
+    w->sink.ops = &writer_ops;
     w->out = out;
     w->packed_cap = WIRE_BLOCK_HEADER + ZSTD_compressBound(BLOCK_ROOM);
     w->raw = malloc(BLOCK_ROOM);

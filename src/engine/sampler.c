@@ -4,6 +4,7 @@
 #include "engine/sampler.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -17,14 +18,20 @@
 #define SPIN_ABOVE   10000.0
 #define REPORT_EVERY (100 * 1000 * 1000ULL)
 #define FLUSH_EVERY  SCRY_NSEC_PER_SEC
+#define WHOLE_EVERY  (400 * 1000 * 1000ULL)
+#define REST         (20 * 1000 * 1000ULL)
 #define LONGEST_NAP  (50 * 1000 * 1000ULL)
 #define OWED_NAP     (1000 * 1000ULL) /* while a thread that was told to stop has yet to be let go */
 
 struct sampler {
     struct sampler_options options;
-    struct rec_writer *writer;
-    uint32_t writers; /* how many there were before it */
-    scry_nsec base;   /* where the time of this writer begins, since the start */
+    struct sample_sink *sink;
+    uint32_t sinks; /* how many there were before it */
+    scry_nsec base; /* where the time of this sink begins, since the start */
+    scry_nsec next_whole;
+    bool whole;  /* this look has every thread, and what it waits for */
+    bool rested; /* since the last look */
+    atomic_bool gil_only, idle, paused;
     struct tree tree;
     struct sampler_stats stats;
     volatile int stop;
@@ -48,14 +55,15 @@ static uint64_t next_random(struct sampler *s)
     return hash_mix(s->random);
 }
 
-int sampler_new(pid_t pid, const struct sampler_options *options, struct rec_writer *writer,
+int sampler_new(pid_t pid, const struct sampler_options *options, struct sample_sink *sink,
                 struct sampler **ret_sampler, struct error *err)
 {
     struct sampler *s = calloc(1, sizeof(*s));
     if (!s)
         return error_set(err, -SCRY_E_NO_MEMORY, "out of memory");
     s->options = *options;
-    s->writer = writer;
+    s->sink = sink;
+    sampler_choose(s, options->gil_only, options->idle);
     s->random = read_clock(CLOCK_MONOTONIC);
     int r = tree_open(&s->tree, pid, options->subprocesses, options->patience, err);
     if (r < 0) {
@@ -79,10 +87,21 @@ void sampler_stop(struct sampler *s)
     s->stop = 1;
 }
 
-scry_nsec sampler_switch(struct sampler *s, struct rec_writer *writer)
+void sampler_choose(struct sampler *s, bool gil_only, bool idle)
 {
-    s->writer = writer;
-    s->writers++;
+    s->gil_only = gil_only;
+    s->idle = idle;
+}
+
+void sampler_pause(struct sampler *s, bool paused)
+{
+    s->paused = paused;
+}
+
+scry_nsec sampler_switch(struct sampler *s, struct sample_sink *sink)
+{
+    s->sink = sink;
+    s->sinks++;
     s->base = s->stats.last_look;
     for (size_t i = 0; i < s->tree.count; i++)
         member_forget_numbers(&s->tree.members[i]);
@@ -104,12 +123,12 @@ static uint32_t process_number(struct sampler *s, struct member *m)
     const struct python *py = m->target->python;
     char version[32];
     py_version_text(py, version, sizeof(version));
-    m->process_number = rec_writer_process(s->writer, &(struct rec_process){
-                                                          .pid = process->pid,
-                                                          .parent = process->parent,
-                                                          .command = process->command,
-                                                          .python = version,
-                                                      });
+    m->process_number = s->sink->ops->process(s->sink, &(struct rec_process){
+                                                           .pid = process->pid,
+                                                           .parent = process->parent,
+                                                           .command = process->command,
+                                                           .python = version,
+                                                       });
     s->stats.processes += !m->counted;
     m->counted = true;
     return m->process_number;
@@ -122,12 +141,12 @@ static uint32_t thread_number(struct sampler *s, struct member *m, const struct 
     uint64_t hash = hash_bytes(key, sizeof(key), 0), number;
     if (table_get(&m->thread_numbers, hash, &number))
         return (uint32_t)number;
-    number = rec_writer_thread(s->writer, &(struct rec_thread){
-                                              .process = process_number(s, m),
-                                              .tid = t->tid,
-                                              .thread_id = t->python->thread_id,
-                                              .name = t->name,
-                                          });
+    number = s->sink->ops->thread(s->sink, &(struct rec_thread){
+                                               .process = process_number(s, m),
+                                               .tid = t->tid,
+                                               .thread_id = t->python->thread_id,
+                                               .name = t->name,
+                                           });
     table_put(&m->thread_numbers, hash, number);
     s->stats.threads += !t->memo->counted;
     t->memo->counted = true;
@@ -139,15 +158,15 @@ static uint32_t frame_number(struct sampler *s, struct member *m, const struct p
     uint64_t key = (uint64_t)f->code->serial << 32 | (uint32_t)f->line, number;
     if (table_get(&m->frame_numbers, key, &number))
         return (uint32_t)number;
-    number = rec_writer_frame(s->writer,
-                              &(struct rec_frame){
-                                  .name = f->code->qualname,
-                                  .file = f->code->filename,
-                                  .short_file = target_short_path(m->target, f->code->filename),
-                                  .line = f->line,
-                                  .first_line = f->code->first_line,
-                                  .module = "",
-                              });
+    number = s->sink->ops->frame(s->sink,
+                                 &(struct rec_frame){
+                                     .name = f->code->qualname,
+                                     .file = f->code->filename,
+                                     .short_file = target_short_path(m->target, f->code->filename),
+                                     .line = f->line,
+                                     .first_line = f->code->first_line,
+                                     .module = "",
+                                 });
     table_put(&m->frame_numbers, key, number);
     return (uint32_t)number;
 }
@@ -177,7 +196,7 @@ static uint32_t stack_number(struct sampler *s, struct member *m, const struct p
     uint32_t stack = done ? memo->stacks[done - 1] : REC_EMPTY_STACK;
     while (done < t->frame_count) {
         const struct py_frame *f = &t->frames[t->frame_count - 1 - done];
-        uint32_t next = rec_writer_stack(s->writer, stack, frame_number(s, m, f));
+        uint32_t next = s->sink->ops->stack(s->sink, stack, frame_number(s, m, f));
         /* Full: a stack seen less deep, but one that was there. */
         if (next == UINT32_MAX)
             break;
@@ -192,9 +211,9 @@ static const struct thread_memo *numbers_of(struct sampler *s, struct member *m,
                                             const struct thread_state *t)
 {
     struct thread_memo *memo = t->memo;
-    if (memo->writer != s->writers) {
+    if (memo->writer != s->sinks) {
         memo->known = false;
-        memo->writer = s->writers;
+        memo->writer = s->sinks;
     }
     if (!memo->known || memo->stack_version != t->python->stack_version) {
         memo->stack = stack_number(s, m, t->python, memo);
@@ -214,15 +233,15 @@ static int write_thread(struct sampler *s, struct member *m, const struct thread
     const struct thread_memo *numbers = numbers_of(s, m, t);
     s->stats.samples++;
     s->stats.torn += t->torn;
-    return rec_writer_sample(
-        s->writer, &(struct rec_sample){
-                       .time = time - s->base,
-                       .weight = weight,
-                       .thread = numbers->thread,
-                       .stack = numbers->stack,
-                       .flags = (t->active ? REC_ACTIVE : 0u) | (t->owns_gil ? REC_GIL : 0u) |
-                                (t->torn ? REC_TORN : 0u) | (t->python->in_gc ? REC_GC : 0u),
-                   });
+    return s->sink->ops->sample(
+        s->sink, &(struct rec_sample){
+                     .time = time - s->base,
+                     .weight = weight,
+                     .thread = numbers->thread,
+                     .stack = numbers->stack,
+                     .flags = (t->active ? REC_ACTIVE : 0u) | (t->owns_gil ? REC_GIL : 0u) |
+                              (t->torn ? REC_TORN : 0u) | (t->python->in_gc ? REC_GC : 0u),
+                 });
 }
 
 /* What a thread has run and no sample stands for yet, in whole microseconds. A thread that ran and
@@ -244,8 +263,9 @@ static int sample_member(struct sampler *s, struct member *m, scry_nsec time, sc
 {
     const struct look look = {
         .blocking = s->options.blocking,
-        .gil_only = s->options.gil_only,
-        .skip_idle = !s->options.idle,
+        .gil_only = !s->whole && s->gil_only,
+        .skip_idle = !s->whole && !s->idle,
+        .wait_reasons = s->whole,
     };
     const struct snapshot *snapshot;
     int r = target_look(m->target, &look, &snapshot);
@@ -262,6 +282,8 @@ static int sample_member(struct sampler *s, struct member *m, scry_nsec time, sc
         r = write_thread(s, m, t, time, weight);
         if (r < 0)
             return r;
+        if (s->whole)
+            s->sink->ops->waiting(s->sink, t->memo->thread, t->wait);
     }
     return 0;
 }
@@ -277,9 +299,19 @@ static scry_nsec period(const struct sampler *s)
  * was stopped) is nobody's. */
 static scry_nsec weight_at(struct sampler *s, scry_nsec time)
 {
-    scry_nsec gap = s->stats.ticks ? time - s->stats.last_look : period(s);
+    scry_nsec gap = s->stats.ticks && !s->rested ? time - s->stats.last_look : period(s);
     scry_nsec longest = 10 * period(s) > SCRY_NSEC_PER_SEC ? 10 * period(s) : SCRY_NSEC_PER_SEC;
     return gap > longest ? period(s) : gap;
+}
+
+static void begin_look(struct sampler *s, scry_nsec time, scry_nsec weight)
+{
+    const struct sink_ops *ops = s->sink->ops;
+    s->whole = ops->waiting && time >= s->next_whole;
+    if (s->whole)
+        s->next_whole = time + WHOLE_EVERY;
+    if (ops->look)
+        ops->look(s->sink, weight, s->whole);
 }
 
 static int look_around(struct sampler *s)
@@ -289,7 +321,9 @@ static int look_around(struct sampler *s)
     scry_nsec weight = weight_at(s, time);
     s->stats.last_look = time;
     s->stats.ticks++;
+    s->rested = false;
     tree_refresh(&s->tree, s->start + time);
+    begin_look(s, time, weight);
     int r = 0;
     for (size_t i = 0; i < s->tree.count && r == 0; i++)
         r = sample_member(s, &s->tree.members[i], time, weight);
@@ -303,7 +337,7 @@ static bool report(struct sampler *s, scry_nsec time,
     s->stats.elapsed = time;
     if (time >= s->next_flush) {
         s->next_flush = time + FLUSH_EVERY;
-        rec_writer_flush(s->writer);
+        s->sink->ops->flush(s->sink);
     }
     if (time < s->next_report)
         return false;
@@ -350,6 +384,18 @@ static void count_missed(struct sampler *s, uint64_t first, uint64_t end)
         s->stats.missed += end - first;
 }
 
+/* Nothing is looked at for a moment; the slots that go by are nobody's. */
+static void rest(struct sampler *s, uint64_t *slot, scry_nsec *next)
+{
+    stop_settle();
+    scry_nsec now = read_clock(CLOCK_MONOTONIC);
+    nap(now + REST);
+    tree_refresh(&s->tree, now);
+    s->rested = true;
+    *slot = slot_at(s, now + REST - s->start) + 1;
+    *next = moment_in(s, *slot);
+}
+
 static int run(struct sampler *s, bool (*tick)(const struct sampler_stats *, void *), void *context,
                enum sampler_end *ret_end, struct error *err)
 {
@@ -368,6 +414,14 @@ static int run(struct sampler *s, bool (*tick)(const struct sampler_stats *, voi
             count_missed(s, slot, slot_at(s, s->options.duration));
             *ret_end = SAMPLER_DURATION;
             return 0;
+        }
+        if (s->paused) {
+            rest(s, &slot, &next);
+            if (tree_ended(&s->tree)) {
+                *ret_end = SAMPLER_EXITED;
+                return 0;
+            }
+            continue;
         }
         if (time < next) {
             scry_nsec longest = stop_settle() > 0 ? OWED_NAP : LONGEST_NAP;

@@ -3,6 +3,7 @@
 #define SCRY_ENGINE_SAMPLER_H
 
 #include "engine/recording.h"
+#include "engine/sink.h"
 #include "engine/target.h"
 
 struct sampler_options {
@@ -32,7 +33,7 @@ struct sampler_stats {
 };
 
 struct sampler;
-int sampler_new(pid_t pid, const struct sampler_options *options, struct rec_writer *writer,
+int sampler_new(pid_t pid, const struct sampler_options *options, struct sample_sink *sink,
                 struct sampler **ret_sampler, struct error *err);
 /* Run to the end. `tick` (may be NULL) is called about ten times a second and between looks never
  * holds up a stopped thread; returning true asks to stop. A signal handler may call sampler_stop().
@@ -40,9 +41,14 @@ int sampler_new(pid_t pid, const struct sampler_options *options, struct rec_wri
 int sampler_run(struct sampler *s, bool (*tick)(const struct sampler_stats *, void *),
                 void *context, enum sampler_end *ret_end, struct error *err);
 void sampler_stop(struct sampler *s); /* async-signal-safe */
-/* Only within `tick`: from now on what is seen goes to another writer, in which time begins anew.
- * Returns when, since the start: at the last look, so that no time lies between the two. */
-scry_nsec sampler_switch(struct sampler *s, struct rec_writer *writer);
+/* Only within `tick`: from now on what is seen goes to another sink, or to the same if that has
+ * forgotten all numbers, in which time begins anew. Returns when, since the start: at the last look,
+ * so that no time lies between the two. */
+scry_nsec sampler_switch(struct sampler *s, struct sample_sink *sink);
+/* From any thread: another choice of threads, and a rest in which nothing is looked at and nothing
+ * counts as missed. */
+void sampler_choose(struct sampler *s, bool gil_only, bool idle);
+void sampler_pause(struct sampler *s, bool paused);
 const struct sampler_stats *sampler_stats(const struct sampler *s);
 void sampler_free(struct sampler *s);
 

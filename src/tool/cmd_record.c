@@ -289,7 +289,7 @@ static int next_part(struct job *job, const struct sampler_stats *stats, struct 
         r = open_writer(job, &next, stats->elapsed - stats->last_look, err);
     if (r < 0)
         return r;
-    next.begun = sampler_switch(job->sampler, next.writer);
+    next.begun = sampler_switch(job->sampler, rec_writer_sink(next.writer));
     next.stats = *stats;
     struct part ended = job->part;
     job->part = next;
@@ -323,7 +323,7 @@ static bool on_tick(const struct sampler_stats *stats, void *context)
 static int sample(struct job *job, struct error *err)
 {
     pid_t pid = job->launched ? job->program.pid : job->values->pid;
-    int r = sampler_new(pid, &job->options, job->part.writer, &job->sampler, err);
+    int r = sampler_new(pid, &job->options, rec_writer_sink(job->part.writer), &job->sampler, err);
     if (r < 0)
         return explain_start(job, r, err);
     signals_set_sampler(job->sampler);
