@@ -192,6 +192,19 @@ static bool window_holds(const struct window *w, scry_addr addr, size_t len)
     return addr >= w->start && addr - w->start <= w->len && len <= w->len - (addr - w->start);
 }
 
+/* Where a walk of 3.11 or later begins. */
+struct walk_start {
+    scry_addr leaf;
+    scry_addr outer; /* a frame the chain leads through; 0 = not known */
+    scry_addr chunk; /* the newest of the data stack */
+};
+
+/* Before its first instruction a frame points one before it. */
+static bool has_not_begun(const struct layout *l, const struct found_frame *f)
+{
+    return f->instr < f->code + (scry_addr)l->co_code_adaptive;
+}
+
 static int window_fill(struct python *py, struct window *w, scry_addr start, size_t len)
 {
     note_place(py->walk, start, len, false);
@@ -251,9 +264,24 @@ static int read_frame(struct python *py, struct window *w, scry_addr addr, unsig
     return r;
 }
 
+/* The frame that the evaluator's C frame runs (3.11, 3.12), and the one that the evaluator before it runs. */
+static int read_cframes(struct python *py, scry_addr cframe, struct walk_start *ret)
+{
+    scry_addr at = cframe + (scry_addr)py->layout.cframe_current_frame;
+    uint64_t now[2], before[2];
+    int r = mem_read(py->view.mem, at, now, sizeof(now));
+    if (r < 0)
+        return r;
+    ret->leaf = now[0];
+    if (now[1] && mem_read(py->view.mem, now[1] + (scry_addr)py->layout.cframe_current_frame,
+                           before, sizeof(before)) == 0)
+        ret->outer = before[0];
+    return 0;
+}
+
 /* Where the walk starts: the leaf frame, and the newest chunk up to its live end. */
 static int start_walk(struct python *py, const struct py_thread *t, struct window *w,
-                      scry_addr *ret_frame)
+                      struct walk_start *ret)
 {
     const struct layout *l = &py->layout;
     bool through_cframe = l->ts_current_frame == LAYOUT_NONE;
@@ -265,15 +293,13 @@ static int start_walk(struct python *py, const struct py_thread *t, struct windo
     int got = mem_readv(py->view.mem, ranges, 2);
     if (got < 2)
         return got < 0 ? got : -SCRY_E_READ;
-    if (through_cframe && frame) {
-        int r = mem_read_u64(py->view.mem, frame + (scry_addr)l->cframe_current_frame, &frame);
-        if (r < 0)
-            return r;
-    }
-    *ret_frame = frame;
+    *ret = (struct walk_start){.leaf = frame};
+    int r = through_cframe && frame ? read_cframes(py, frame, ret) : 0;
+    if (r < 0)
+        return r;
     scry_addr chunk = chunk_and_top[0], top = chunk_and_top[1];
     w->len = 0;
-    w->next_chunk = chunk;
+    w->next_chunk = ret->chunk = chunk;
     w->chunks_left = MAX_CHUNKS;
     if (!chunk || top <= chunk + CHUNK_HEADER || top - chunk > MAX_CHUNK)
         return 0;
@@ -287,26 +313,24 @@ static int start_walk(struct python *py, const struct py_thread *t, struct windo
     return 0;
 }
 
-static int walk_interpreter_frames(struct python *py, const struct py_thread *t,
-                                   struct walk_memory *m)
+/* From `at` to the root. */
+static int walk_chain(struct python *py, struct walk_memory *m, scry_addr at, scry_addr outer,
+                      bool *ret_met_outer)
 {
     const struct layout *l = &py->layout;
     unsigned char copy[MAX_FRAME_SIZE];
     size_t size =
         l->if_size > 0 && l->if_size < MAX_FRAME_SIZE ? (size_t)l->if_size : MAX_FRAME_SIZE;
     uint64_t tags = l->tagged_refs ? TAG_MASK : 0;
-    scry_addr at;
-    int error = start_walk(py, t, &m->window, &at);
-    if (error < 0)
-        return error;
     bool ended_in_shim = false;
     for (int steps = 0; at; steps++) {
         struct raw r;
         if (steps > MAX_FRAMES)
             return -SCRY_E_CORRUPT;
-        error = read_frame(py, &m->window, at, copy, size, &r);
+        int error = read_frame(py, &m->window, at, copy, size, &r);
         if (error < 0)
             return error;
+        *ret_met_outer |= at == outer;
         struct found_frames *found = &m->found;
         if (raw_u8(r, l->if_owner) >= OWNER_SHIM) {
             if (found->count)
@@ -326,6 +350,26 @@ static int walk_interpreter_frames(struct python *py, const struct py_thread *t,
         at = raw_u64(r, l->if_previous);
     }
     return ended_in_shim || !walk_ends_in_shim(l) || !m->found.count ? 0 : -SCRY_E_TORN;
+}
+
+/* An evaluator that has just been entered may not have linked its first frame to its caller yet: the link is what
+ * a frame that lay there before has left. What the evaluator before it runs is known all the same (`outer`), and a
+ * sound chain leads through it. */
+static int walk_interpreter_frames(struct python *py, const struct py_thread *t,
+                                   struct walk_memory *m)
+{
+    struct walk_start start;
+    int error = start_walk(py, t, &m->window, &start);
+    if (error < 0)
+        return error;
+    bool met_outer = !start.outer;
+    error = walk_chain(py, m, start.leaf, start.outer, &met_outer);
+    if (met_outer)
+        return error;
+    /* A leaf that has begun would be linked: then it is the mark of an evaluator that has ended, and not true. */
+    m->found.count = m->found.count && has_not_begun(&py->layout, &m->found.items[0]);
+    m->window.next_chunk = start.chunk;
+    return walk_chain(py, m, start.outer, start.outer, &met_outer);
 }
 
 /* ---- what they run ---- */

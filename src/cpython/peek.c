@@ -50,6 +50,8 @@ struct peek {
     unsigned recent_next;
     scry_addr recent_code[RECENT];
     unsigned recent_code_next;
+    scry_addr recent_cframes[RECENT]; /* of the evaluator's C frames (3.11, 3.12) */
+    unsigned recent_cframe_next;
     int churn; /* looks for which code objects are still checked one by one */
 
     struct py_thread scratch;  /* for walks that only learn */
@@ -84,6 +86,11 @@ void peek_reset(struct peek *p)
 void peek_invalidate(struct peek *p)
 {
     p->has_last = false;
+}
+
+bool peek_sees_variables(const struct python *py)
+{
+    return py->layout.if_size != LAYOUT_NONE;
 }
 
 bool peek_has_guess(const struct peek *p)
@@ -215,8 +222,8 @@ int peek_range_count(const struct peek *p)
     return (int)(p->count + p->twice_count);
 }
 
-/* First copy, then what is read once, then the second copy in the same order: so what is read once
- * is read between the two. */
+/* First copy, then what is read once, then the second copy backwards: so what is read once is read between the
+ * two, and the thread state, where it is the first of all, is the last of all as well. */
 int peek_ranges(struct peek *p, struct mem_range *to)
 {
     int n = 0;
@@ -226,7 +233,7 @@ int peek_ranges(struct peek *p, struct mem_range *to)
             (struct mem_range){p->ranges[i].addr, p->data + p->ranges[i].at, p->ranges[i].len};
     for (size_t i = p->twice_count; i < p->count; i++)
         to[n++] = (struct mem_range){p->ranges[i].addr, once + p->ranges[i].at, p->ranges[i].len};
-    for (size_t i = 0; i < p->twice_count; i++)
+    for (size_t i = p->twice_count; i-- > 0;)
         to[n++] = (struct mem_range){p->ranges[i].addr, second + p->ranges[i].at, p->ranges[i].len};
     return n;
 }
@@ -282,6 +289,14 @@ static size_t frame_size(const struct layout *l)
     return l->if_size == LAYOUT_NONE ? (size_t)l->fr_f_lasti + 4 : (size_t)l->if_size;
 }
 
+static void remember(scry_addr *recent, unsigned *next, scry_addr addr)
+{
+    for (size_t k = 0; k < RECENT; k++)
+        if (recent[k] == addr)
+            return;
+    recent[(*next)++ % RECENT] = addr;
+}
+
 /* The innermost frames come and go; those outside of the data stack come back at the same addresses more often
  * than not, so a few are read although the last stack did not have them. */
 static void remember_recent(struct peek *p, const struct walk_place *places, size_t count,
@@ -292,11 +307,7 @@ static void remember_recent(struct peek *p, const struct walk_place *places, siz
         if (places[i].len != single || places[i].fixed)
             continue;
         seen++;
-        bool known = false;
-        for (size_t k = 0; k < RECENT && !known; k++)
-            known = p->recent[k] == places[i].addr;
-        if (!known)
-            p->recent[p->recent_next++ % RECENT] = places[i].addr;
+        remember(p->recent, &p->recent_next, places[i].addr);
     }
     for (size_t k = 0; k < RECENT; k++)
         add_place(p, p->recent[k], single, false);
@@ -307,14 +318,8 @@ static void predict_recent_code(struct peek *p, struct python *py, const struct 
 {
     if (!must_check_code(p, &py->layout))
         return;
-    for (size_t i = 0; i < t->frame_count && i < RECENT_PER_STACK; i++) {
-        scry_addr addr = t->frames[i].code->addr;
-        bool known = false;
-        for (size_t k = 0; k < RECENT && !known; k++)
-            known = p->recent_code[k] == addr;
-        if (!known)
-            p->recent_code[p->recent_code_next++ % RECENT] = addr;
-    }
+    for (size_t i = 0; i < t->frame_count && i < RECENT_PER_STACK; i++)
+        remember(p->recent_code, &p->recent_code_next, t->frames[i].code->addr);
     for (size_t k = 0; k < RECENT; k++) {
         const struct py_code *code =
             p->recent_code[k] ? code_cache_peek(&py->codes, p->recent_code[k]) : NULL;
@@ -323,9 +328,26 @@ static void predict_recent_code(struct peek *p, struct python *py, const struct 
     }
 }
 
+/* The evaluator is entered at a few depths of the C stack, now at one, now at another. */
+static void predict_cframes(struct peek *p, struct python *py, const struct py_thread *t)
+{
+    const struct layout *l = &py->layout;
+    scry_addr at = t->tstate + (scry_addr)l->ts_cframe;
+    for (int i = 0; i < 2; i++) {
+        uint64_t cframe;
+        if (mem_read_u64(py->view.mem, at, &cframe) < 0 || !cframe)
+            break;
+        remember(p->recent_cframes, &p->recent_cframe_next, cframe);
+        at = cframe + (scry_addr)l->cframe_current_frame + 8;
+    }
+    for (size_t k = 0; k < RECENT; k++)
+        add_place(p, p->recent_cframes[k], CFRAME_SIZE, false);
+}
+
 void peek_forget(struct peek *p)
 {
     memset(p->recent, 0, sizeof(p->recent));
+    memset(p->recent_cframes, 0, sizeof(p->recent_cframes));
     memset(p->recent_code, 0, sizeof(p->recent_code));
     p->has_guess = p->has_last = false;
 }
@@ -343,11 +365,8 @@ void peek_learn(struct peek *p, struct python *py, const struct py_thread *t)
         add_place(p, places[i].addr, places[i].len + slack, places[i].fixed);
     }
     remember_recent(p, places, count, frame_size(l));
-    if (l->cframe_current_frame != LAYOUT_NONE) {
-        uint64_t cframe;
-        if (mem_read_u64(py->view.mem, t->tstate + (scry_addr)l->ts_cframe, &cframe) == 0)
-            add_place(p, cframe, CFRAME_SIZE, false);
-    }
+    if (l->cframe_current_frame != LAYOUT_NONE)
+        predict_cframes(p, py, t);
     const struct py_code *last = NULL;
     for (size_t i = 0; i < t->frame_count && must_check_code(p, l); i++)
         if (t->frames[i].code != last)
@@ -376,9 +395,10 @@ static bool same_u64(const struct both *b, int32_t offset)
     return raw_u64(b->first, offset) == raw_u64(b->second, offset);
 }
 
-/* The current frame, the same in both copies (P1). */
+/* The current frame, the same in both copies (P1), and a frame that the chain leads through, if one is known: what
+ * the evaluator before this one runs (3.11, 3.12; frames.c says why). */
 static enum peek_result current_frame(struct peek *p, const struct layout *l, uint64_t thread_id,
-                                      scry_addr *ret_frame)
+                                      scry_addr *ret_frame, scry_addr *ret_outer)
 {
     struct both ts, cf;
     if (!get_both(p, p->tstate, p->tstate_len, &ts) ||
@@ -399,6 +419,10 @@ static enum peek_result current_frame(struct peek *p, const struct layout *l, ui
     if (!same_u64(&cf, l->cframe_current_frame))
         return PEEK_MOVED;
     *ret_frame = raw_u64(cf.first, l->cframe_current_frame);
+    scry_addr before = raw_u64(cf.first, l->cframe_current_frame + 8);
+    if (before && !get_both(p, before, CFRAME_SIZE, &cf))
+        return PEEK_MISSED;
+    *ret_outer = before ? raw_u64(cf.first, l->cframe_current_frame) : 0;
     return PEEK_PROVED;
 }
 
@@ -469,11 +493,10 @@ static enum peek_result walk_copies(struct peek *p, struct python *py, uint64_t 
     const struct layout *l = &py->layout;
     bool objects = l->if_size == LAYOUT_NONE;
     size_t size = frame_size(l);
-    scry_addr at;
-    bool shim = false;
-    scry_addr callee = 0;
+    scry_addr at, outer = 0, callee = 0;
+    bool shim = false, met_outer = false;
     p->found.count = 0;
-    enum peek_result r = current_frame(p, l, thread_id, &at);
+    enum peek_result r = current_frame(p, l, thread_id, &at, &outer);
     for (int steps = 0; r == PEEK_PROVED && at; steps++) {
         struct both b;
         if (steps > MAX_FRAMES || at & 7)
@@ -482,12 +505,15 @@ static enum peek_result walk_copies(struct peek *p, struct python *py, uint64_t 
             return PEEK_MISSED;
         if (!objects && !caller_unchanged(p, at, callee))
             return PEEK_MOVED;
+        met_outer |= at == outer;
         callee = at;
         r = objects ? take_frame_object(p, l, &b, at, &at)
                     : take_interpreter_frame(p, l, &b, at, &at);
         shim = !objects && raw_u8(b.first, l->if_owner) >= OWNER_SHIM;
     }
     if (r == PEEK_PROVED && !shim && p->found.count && walk_ends_in_shim(l))
+        return PEEK_MOVED;
+    if (r == PEEK_PROVED && outer && !met_outer)
         return PEEK_MOVED;
     return r;
 }

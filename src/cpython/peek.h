@@ -6,9 +6,10 @@
  *
  *   P1  the current frame is the same in both copies;
  *   P2  every frame on the chain has the same code, caller and owner in both, and every frame but
- *       the top one stands at the same instruction with the same variables;
+ *       the top one stands at the same instruction with the same variables (3.11+);
  *   P3  the chain ends where a chain ends (from 3.12 on: in a shim), within bounds, and no link
- *       leaves what was copied;
+ *       leaves what was copied, and it leads through what the evaluator before the innermost one
+ *       runs, where that is known (3.11, 3.12);
  *   P4  every code object is one that is known and still the same (code_places() in code.h; from
  *       3.14 on it is enough that no code object has died), and every instruction lies inside its
  *       code.
@@ -43,6 +44,9 @@ void peek_learn(struct peek *p, struct python *py, const struct py_thread *t);
 void peek_forget(struct peek *p);
 /* The thread's frames are about to be read by other means. */
 void peek_invalidate(struct peek *p);
+/* Whether a caller that went on and came back to the same instruction can be told by its variables (P2). Up to 3.10
+ * it cannot: there a program that is quick enough can fool a peek, and what is proved is sure only of others. */
+bool peek_sees_variables(const struct python *py);
 bool peek_has_guess(const struct peek *p);
 
 /* How many ranges the next reading takes, and the ranges themselves. */

@@ -29,6 +29,9 @@
 #define MOVED_LIMIT     0.06
 #define MOVED_MEMORY    (1.0 / 64) /* weight of one peek in moved_share */
 #define PROBE_EVERY     16
+#define SWIFT_TRIES     3
+#define SWIFT_BASE      20000 /* nanoseconds a reading may take, and more for each range */
+#define SWIFT_PER_RANGE 500
 #define PEEK_TRIES      3
 #define LOOK_TRIES      3
 #define LOOK_AGAIN      1 /* threads were added meanwhile */
@@ -150,19 +153,12 @@ static int stop_and_read(struct target *t, const struct look *look, struct known
     return r;
 }
 
-/* Where no shim marks the end of a chain (3.11), a first reading has nothing to be compared with but a second. */
-static bool is_first_without_shims(const struct target *t, const struct known_thread *k)
-{
-    return !k->root && t->python->layout.if_is_entry != LAYOUT_NONE;
-}
-
 static int read_stopped(struct target *t, const struct look *look, struct known_thread *k)
 {
     if (k->tid <= 0)
         return -SCRY_E_TORN;
     int r = stop_and_read(t, look, k);
-    for (int i = 1; i < STOP_TRIES && r == 0 && (is_doubtful(k) || is_first_without_shims(t, k));
-         i++) {
+    for (int i = 1; i < STOP_TRIES && r == 0 && is_doubtful(k); i++) {
         k->root = root_of(k);
         /* Stopped again at once it would not have moved. */
         struct timespec pause = {.tv_nsec = 20000L << i};
@@ -265,6 +261,20 @@ static bool reserve_ranges(struct target_private *p, size_t count)
     return true;
 }
 
+/* A reading during which scry itself was put off the CPU is made again: the longer it takes, the more often a
+ * program can have come back to where it was, and that has nothing to do with what the program does. */
+static int read_swiftly(struct mem *mem, struct mem_range *ranges, int count)
+{
+    int got = 0;
+    for (int i = 0; i < SWIFT_TRIES; i++) {
+        scry_nsec start = clock_now();
+        got = mem_readv(mem, ranges, count);
+        if (clock_now() - start < SWIFT_BASE + SWIFT_PER_RANGE * (scry_nsec)count)
+            break;
+    }
+    return got;
+}
+
 /* One vectored read for all, and for what tells whether threads were added. Those whose memory is gone (a stale
  * guess) are left out and the rest is read again; ok[i] says whose copies are complete. */
 static int read_peeks(struct target *t, struct known_thread **readers, size_t count, bool *ok,
@@ -284,7 +294,7 @@ static int read_peeks(struct target *t, struct known_thread **readers, size_t co
         int mark_count = n;
         for (size_t i = first; i < count; i++)
             n += peek_ranges(readers[i]->peek, p->ranges + n);
-        int got = mem_readv(t->mem, p->ranges, n);
+        int got = read_swiftly(t->mem, p->ranges, n);
         if (got < 0)
             return got;
         *ret_new_threads = got < mark_count || !threads_mark_same(&p->mark, marks);
@@ -330,7 +340,7 @@ static int finish_peek(struct target *t, const struct look *look, struct known_t
     t->stats.moved += !proved;
     /* Without credit left for a stop, a true stack is better than a torn one. */
     if (proved && (!stopped_anyway || !may_stop(t, look))) {
-        k->torn = false;
+        k->torn = stopped_anyway && !peek_sees_variables(t->python);
         return 0;
     }
     return read_surely(t, look, k);

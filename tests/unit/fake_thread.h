@@ -163,4 +163,14 @@ static inline void fake_set_frame(struct fake_interp *i, scry_addr ts, scry_addr
     }
 }
 
+/* The evaluator is called once more (3.11, 3.12): a new C frame, without a frame of its own. */
+static inline void fake_enter_evaluator(struct fake_interp *i, scry_addr ts)
+{
+    const struct layout *l = i->f.l;
+    scry_addr before, cframe = fake_zeros(&i->f, 64);
+    mem_read_u64(i->f.mem, ts + (scry_addr)l->ts_cframe, &before);
+    fake_u64(&i->f, cframe + (scry_addr)l->cframe_current_frame + 8, before);
+    fake_u64(&i->f, ts + (scry_addr)l->ts_cframe, cframe);
+}
+
 #endif

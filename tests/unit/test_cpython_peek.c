@@ -38,6 +38,14 @@ static void end(void)
     fake_interp_done(&i);
 }
 
+static bool is_again(const struct mem_range *ranges, int at)
+{
+    for (int k = 0; k < at; k++)
+        if (ranges[k].addr == ranges[at].addr)
+            return true;
+    return false;
+}
+
 /* Read the ranges; `change` happens between the first copy and the second. */
 static enum peek_result look(void (*change)(void))
 {
@@ -45,8 +53,8 @@ static enum peek_result look(void (*change)(void))
     int n = peek_range_count(p);
     assert_true(n > 2 && n <= 256);
     assert_int_equal(peek_ranges(p, ranges), n);
-    int first_half = 0;
-    while (first_half < n && (first_half == 0 || ranges[first_half].addr != ranges[0].addr))
+    int first_half = 1;
+    while (first_half < n && !is_again(ranges, first_half))
         first_half++;
     assert_int_equal(mem_readv(i.f.mem, ranges, first_half), first_half);
     if (change)
@@ -240,6 +248,50 @@ static void a_chain_that_ends_in_no_shim_is_not_proved(void **state)
     }
 }
 
+/* An evaluator was entered, its frame made, but the frame is not linked to its caller yet. */
+static void a_frame_that_is_not_linked_yet_is_not_proved(void **state)
+{
+    (void)state;
+    FOR_EACH_LAYOUT(l)
+    {
+        if (l->cframe_current_frame == LAYOUT_NONE)
+            continue; /* no C frames in this version */
+        begin(l);
+        fake_enter_evaluator(&i, ts);
+        scry_addr fresh = fake_frame(&i, other, -2, root_frame);
+        fake_set_frame(&i, ts, fresh);
+        assert_int_equal(python_walk(&i.py, &t), 0);
+        assert_int_equal(t.frame_count, 3);
+        assert_string_equal(t.frames[0].code->name, "other");
+        assert_string_equal(t.frames[1].code->name, "inner");
+        assert_string_equal(t.frames[2].code->name, "outer");
+        peek_learn(p, &i.py, &t);
+        assert_int_equal(look(NULL), PEEK_MOVED);
+        fake_u64(&i.f, fresh + (scry_addr)l->if_previous, leaf_frame);
+        assert_int_equal(look(NULL), PEEK_PROVED);
+        end();
+    }
+}
+
+/* An evaluator was entered and still has the mark of another one that ended. */
+static void a_frame_left_by_another_evaluator_is_not_taken(void **state)
+{
+    (void)state;
+    FOR_EACH_LAYOUT(l)
+    {
+        if (l->cframe_current_frame == LAYOUT_NONE)
+            continue;
+        begin(l);
+        fake_enter_evaluator(&i, ts);
+        scry_addr stale = fake_frame(&i, other, 4, root_frame);
+        fake_set_frame(&i, ts, stale);
+        assert_int_equal(python_walk(&i.py, &t), 0);
+        assert_int_equal(t.frame_count, 2);
+        assert_string_equal(t.frames[0].code->name, "inner");
+        end();
+    }
+}
+
 static void an_instruction_outside_of_its_code_is_not_proved(void **state)
 {
     (void)state;
@@ -278,6 +330,8 @@ int main(void)
         cmocka_unit_test(code_that_was_replaced_is_not_proved),
         cmocka_unit_test(a_frame_that_was_not_foreseen_is_learned),
         cmocka_unit_test(a_chain_that_ends_in_no_shim_is_not_proved),
+        cmocka_unit_test(a_frame_that_is_not_linked_yet_is_not_proved),
+        cmocka_unit_test(a_frame_left_by_another_evaluator_is_not_taken),
         cmocka_unit_test(an_instruction_outside_of_its_code_is_not_proved),
         cmocka_unit_test(a_thread_state_given_to_another_thread_is_noticed),
     };
