@@ -148,6 +148,7 @@ static int stop_and_read(struct target *t, const struct look *look, struct known
     p->stop_credit -= charge < p->stop_credit ? charge : p->stop_credit;
     t->stats.stops++;
     t->stats.stop_time += end - start;
+    t->stats.held += charge;
     size_t bucket = (size_t)((end - start) / STOP_STEP);
     t->stats.stop_times[bucket < STOP_BUCKETS ? bucket : STOP_BUCKETS - 1]++;
     return r;

@@ -206,6 +206,10 @@ static void align(struct recording *r)
         if (info->start_unix_ns && (!start || info->start_unix_ns < start))
             start = info->start_unix_ns;
         r->info.options |= info->options;
+        if (info->rate != r->inputs[0].source.info.rate) {
+            r->info.options |= REC_OPT_VARIED;
+            r->info.rate = 0;
+        }
     }
     r->info.start_unix_ns = start;
     for (size_t i = 0; i < r->input_count; i++) {

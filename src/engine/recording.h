@@ -58,7 +58,7 @@ struct rec_info {        /* how it was made; strings may be "" */
     const char *command; /* scry's own command line */
     const char *host;
     uint64_t start_unix_ns; /* wall clock at the start */
-    double rate;            /* samples per second asked for */
+    double rate;            /* samples per second asked for; 0 = no one rate */
     uint32_t options;       /* REC_OPT_ bits */
 };
 enum rec_options {
@@ -66,7 +66,8 @@ enum rec_options {
     REC_OPT_GIL = 2,
     REC_OPT_NATIVE = 4,
     REC_OPT_SUBPROCESSES = 8,
-    REC_OPT_CPU = 16, /* weights are time on a CPU, not the span since the last look */
+    REC_OPT_CPU = 16,    /* weights are time on a CPU, not the span since the last look */
+    REC_OPT_VARIED = 32, /* the rate changed meanwhile: samples do not stand for the same time */
 };
 
 /* The end of the recording. When it was cut off, `duration`, `samples` and `torn` are those of the

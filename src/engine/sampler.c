@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "access/stop.h"
+#include "engine/budget.h"
 #include "engine/tree.h"
 #include "util/buf.h"
 #include "util/table.h"
@@ -34,6 +35,9 @@ struct sampler {
     atomic_bool gil_only, idle, paused;
     struct tree tree;
     struct sampler_stats stats;
+    struct budget budget; /* with options.overhead */
+    double rate;          /* now */
+    scry_nsec rate_since; /* slots are counted from here, since the start */
     volatile int stop;
     uint64_t random;
     scry_nsec start;
@@ -65,6 +69,9 @@ int sampler_new(pid_t pid, const struct sampler_options *options, struct sample_
     s->sink = sink;
     sampler_choose(s, options->gil_only, options->idle);
     s->random = read_clock(CLOCK_MONOTONIC);
+    budget_init(&s->budget, options->overhead);
+    s->rate = options->overhead > 0 ? s->budget.rate : options->rate;
+    s->stats.rate = s->rate;
     int r = tree_open(&s->tree, pid, options->subprocesses, options->patience, err);
     if (r < 0) {
         free(s);
@@ -292,7 +299,7 @@ static int sample_member(struct sampler *s, struct member *m, scry_nsec time, sc
 
 static scry_nsec period(const struct sampler *s)
 {
-    return (scry_nsec)((double)SCRY_NSEC_PER_SEC / s->options.rate);
+    return (scry_nsec)((double)SCRY_NSEC_PER_SEC / s->rate);
 }
 
 /* A look stands for the time since the last one; a gap far beyond the rate (the machine slept, scry
@@ -369,12 +376,12 @@ static bool time_is_up(const struct sampler *s, scry_nsec time)
 static scry_nsec moment_in(struct sampler *s, uint64_t slot)
 {
     double into = (double)(next_random(s) >> 11) / (double)(1ULL << 53);
-    return (scry_nsec)(((double)slot + into) * (double)SCRY_NSEC_PER_SEC / s->options.rate);
+    return s->rate_since + (scry_nsec)(((double)slot + into) * (double)SCRY_NSEC_PER_SEC / s->rate);
 }
 
 static uint64_t slot_at(const struct sampler *s, scry_nsec time)
 {
-    return (uint64_t)((double)time * s->options.rate / (double)SCRY_NSEC_PER_SEC);
+    return (uint64_t)((double)(time - s->rate_since) * s->rate / (double)SCRY_NSEC_PER_SEC);
 }
 
 /* Slots that went by without a look: `first` and those after it, up to but not with `end`. */
@@ -394,6 +401,36 @@ static void rest(struct sampler *s, uint64_t *slot, scry_nsec *next)
     s->rested = true;
     *slot = slot_at(s, now + REST - s->start) + 1;
     *next = moment_in(s, *slot);
+}
+
+/* For how long the threads of the process that was held most were held since it was last asked. */
+static scry_nsec held_lately(struct sampler *s)
+{
+    scry_nsec most = 0;
+    for (size_t i = 0; i < s->tree.count; i++) {
+        struct member *m = &s->tree.members[i];
+        scry_nsec held = m->target->stats.held - m->held;
+        m->held += held;
+        most = held > most ? held : most;
+    }
+    return most;
+}
+
+/* With another rate slots are counted anew, from now on. */
+static bool rate_changes(struct sampler *s, scry_nsec time)
+{
+    if (s->options.overhead <= 0 || !budget_is_due(&s->budget, time, s->stats.ticks))
+        return false;
+    s->stats.held += held_lately(s);
+    budget_adapt(&s->budget, &(struct budget_spent){
+                                 .time = time,
+                                 .own_cpu = read_clock(CLOCK_PROCESS_CPUTIME_ID) - s->cpu_start,
+                                 .held = s->stats.held,
+                                 .looks = s->stats.ticks,
+                             });
+    s->stats.rate = s->rate = s->budget.rate;
+    s->rate_since = time;
+    return true;
 }
 
 static int run(struct sampler *s, bool (*tick)(const struct sampler_stats *, void *), void *context,
@@ -428,7 +465,7 @@ static int run(struct sampler *s, bool (*tick)(const struct sampler_stats *, voi
             scry_nsec until = next - time > longest ? time + longest : next;
             if (s->options.duration && until > s->options.duration)
                 until = s->options.duration;
-            if (s->options.rate > SPIN_ABOVE)
+            if (s->rate > SPIN_ABOVE)
                 spin(s->start + until);
             else
                 nap(s->start + until);
@@ -451,6 +488,8 @@ static int run(struct sampler *s, bool (*tick)(const struct sampler_stats *, voi
         uint64_t current = slot_at(s, time);
         count_missed(s, slot + 1, current);
         slot = current > slot ? current : slot + 1;
+        if (rate_changes(s, time))
+            slot = 0;
         next = moment_in(s, slot);
     }
 }
@@ -474,6 +513,7 @@ int sampler_run(struct sampler *s, bool (*tick)(const struct sampler_stats *, vo
     int r = s->options.cpu ? check_account(s, err) : 0;
     if (r == 0)
         r = run(s, tick, context, ret_end, err);
+    s->stats.held += held_lately(s);
     s->stats.looks = s->tree.ended;
     for (size_t i = 0; i < s->tree.count; i++)
         target_stats_add(&s->stats.looks, &s->tree.members[i].target->stats);

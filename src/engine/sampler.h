@@ -7,7 +7,9 @@
 #include "engine/target.h"
 
 struct sampler_options {
-    double rate;        /* per second, > 0 */
+    double rate; /* per second, > 0; with `overhead` not used */
+    double
+        overhead; /* instead of a rate what it may cost: 0.01 is 1 % (engine/budget.h); 0 = as the rate says */
     scry_nsec duration; /* 0 = until told to stop */
     enum blocking blocking;
     bool gil_only;      /* -g */
@@ -29,6 +31,8 @@ struct sampler_stats {
     uint64_t ticks, samples, torn, late, missed, errors;
     uint32_t processes, threads;
     scry_nsec own_cpu;
+    double rate;    /* looks per second, now */
+    scry_nsec held; /* with `overhead`: for how long the threads of the process held most stood */
     struct target_stats looks; /* at the end */
 };
 

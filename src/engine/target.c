@@ -98,6 +98,7 @@ void target_stats_add(struct target_stats *to, const struct target_stats *from)
     to->missed += from->missed;
     to->stops += from->stops;
     to->stop_time += from->stop_time;
+    to->held += from->held;
     for (size_t i = 0; i < STOP_BUCKETS; i++)
         to->stop_times[i] += from->stop_times[i];
 }

@@ -22,7 +22,8 @@ struct target_stats {
     uint64_t moved;      /* peeks that found the stack changing */
     uint64_t missed;     /* peeks that had guessed wrong where to read */
     uint64_t stops;      /* threads stopped */
-    scry_nsec stop_time; /* for how long, all together */
+    scry_nsec stop_time; /* for how long at most, from the request on, all together */
+    scry_nsec held;      /* for how long they were seen to stand, and the stop's own cost */
     uint32_t
         stop_times[STOP_BUCKETS]; /* a histogram of it; the last bucket is all that is longer */
 };

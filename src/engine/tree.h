@@ -12,6 +12,7 @@ struct member {
     struct target *target;
     bool ended;
     bool counted;            /* in the statistics */
+    scry_nsec held;          /* of its stats: what is accounted for */
     uint32_t process_number; /* REC_NONE = not given yet */
     struct table thread_numbers;
     struct table frame_numbers;

@@ -52,10 +52,18 @@ static void add_up(const struct tree *t, struct diff_figures *nodes)
     }
 }
 
+/* If one of them has to be weighed, both have. */
+static enum measure measure_of(struct recording *const recordings[2])
+{
+    enum measure before = words_measure(recordings[DIFF_BEFORE]);
+    enum measure after = words_measure(recordings[DIFF_AFTER]);
+    return before > after ? before : after;
+}
+
 int diff_read(struct diff *d, struct recording *const recordings[2],
               const struct diff_options *options, struct error *err)
 {
-    *d = (struct diff){.by = options->by, .cpu = words_counts_cpu(recordings[DIFF_AFTER])};
+    *d = (struct diff){.by = options->by, .measure = measure_of(recordings)};
     struct format_options view = options->view;
     view.any_run = true;
     view.processes = false;
@@ -90,7 +98,9 @@ const char *diff_whole(const struct diff *d)
 {
     if (d->by == DIFF_BY_TIME)
         return "the wall clock";
-    return d->cpu ? "CPU time" : "samples";
+    return d->measure == MEASURE_CPU    ? "CPU time"
+           : d->measure == MEASURE_WALL ? "running time"
+                                        : "samples";
 }
 
 static double portion(const struct diff *d, enum diff_moment moment, uint64_t samples,
@@ -98,11 +108,11 @@ static double portion(const struct diff *d, enum diff_moment moment, uint64_t sa
 {
     const struct diff_side *side = &d->sides[moment];
     double part = (double)samples, whole = (double)side->samples;
-    if (d->by == DIFF_BY_TIME || d->cpu)
+    if (d->by == DIFF_BY_TIME || d->measure != MEASURE_SAMPLES)
         part = (double)time;
     if (d->by == DIFF_BY_TIME)
         whole = (double)side->duration;
-    else if (d->cpu)
+    else if (d->measure != MEASURE_SAMPLES)
         whole = (double)side->nodes[TREE_ROOT].total_time;
     return whole > 0 ? part / whole : 0;
 }

@@ -39,7 +39,7 @@ struct diff_side {
 struct diff {
     struct tree tree; /* its own figures mean nothing */
     enum diff_by by;
-    bool cpu; /* recordings of CPU time */
+    enum measure measure; /* of shares */
     struct diff_side sides[2];
 };
 /* What the figures are shares of: "samples", "CPU time" or "the wall clock". */

@@ -392,6 +392,12 @@ static int put_boxes(const struct flame *f)
     return 0;
 }
 
+static const char *const units[] = {
+    [MEASURE_SAMPLES] = "",
+    [MEASURE_WALL] = " unit=\"wall\"",
+    [MEASURE_CPU] = " unit=\"us\"",
+};
+
 int flame_put_boxes(const struct flame *f, const char *view, bool hidden)
 {
     fprintf(
@@ -399,7 +405,7 @@ int flame_put_boxes(const struct flame *f, const char *view, bool hidden)
         "<svg class=\"frames\" id=\"frames%s%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%" PRIu32
         "\" total_samples=\"%" PRIu64 "\"%s%s>\n",
         view[0] ? "-" : "", view, MARGIN, TOP, WIDTH - 2 * MARGIN, f->rows * ROW,
-        f->tree->nodes[TREE_ROOT].total, f->cpu ? " unit=\"us\"" : "",
+        f->tree->nodes[TREE_ROOT].total, units[f->measure],
         hidden ? " style=\"display:none\"" : "");
     int r = put_boxes(f);
     fputs("</svg>\n", f->out);

@@ -29,8 +29,8 @@ struct flame_kind {
 struct flame {
     const struct tree *tree; /* boxes are as wide as the totals of its nodes */
     const struct flame_kind *kind;
-    void *context; /* for `kind` */
-    bool cpu;      /* the totals are microseconds of CPU time, not samples */
+    void *context;        /* for `kind` */
+    enum measure measure; /* what the totals are */
     FILE *out;
     /* private to flame.c */
     uint32_t *boxes; /* the nodes drawn, by parent, heaviest first; the root stands first */

@@ -14,8 +14,9 @@ static void note(const struct flame *f, const struct flame_part *part, struct bu
 {
     char count[32];
     double total = (double)f->tree->nodes[TREE_ROOT].total;
-    if (f->cpu)
-        buf_addf(b, "%.3f s of CPU", (double)part->width / 1e6);
+    if (f->measure != MEASURE_SAMPLES)
+        buf_addf(b, "%.3f s%s", (double)part->width / 1e6,
+                 f->measure == MEASURE_CPU ? " of CPU" : "");
     else
         buf_addf(b, "%s %s", flame_grouped(part->width, count),
                  flame_plural(part->width, "sample", "samples"));
@@ -55,8 +56,10 @@ static void add_title(struct buf *b, struct recording *r, const struct format_op
         buf_add_str(b, "no process");
     if (processes > 1)
         buf_addf(b, " and %zu more", processes - 1);
-    if (words_counts_cpu(r))
-        buf_addf(b, " · %.2f s of CPU time over ", (double)samples / 1e6);
+    enum measure measure = words_measure(r);
+    if (measure != MEASURE_SAMPLES)
+        buf_addf(b, " · %.2f s of %s time over ", (double)samples / 1e6,
+                 measure == MEASURE_CPU ? "CPU" : "running");
     else
         buf_addf(b, " · %s %s over ", flame_grouped(samples, number),
                  flame_plural(samples, "sample", "samples"));
@@ -160,7 +163,7 @@ int flamegraph_write(struct recording *recording, const struct format_options *o
     if (r < 0)
         return r;
     struct flame f = {
-        .tree = &tree, .kind = &plain, .out = out, .cpu = words_counts_cpu(recording)};
+        .tree = &tree, .kind = &plain, .out = out, .measure = words_measure(recording)};
     SCOPED_BUF title;
     buf_init(&title);
     add_title(&title, recording, options, tree.nodes[TREE_ROOT].total);

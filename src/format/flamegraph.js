@@ -66,7 +66,8 @@
     return view;
   }
 
-  const cpu = svg.querySelector('.frames').getAttribute('unit') === 'us';
+  const unit = svg.querySelector('.frames').getAttribute('unit'); /* none: samples */
+  const timed = unit ? (unit === 'us' ? ' of CPU' : '') : null;
   const views = Array.from(svg.querySelectorAll('.frames'), readView);
   const first = views.find((v) => v.frames.style.display !== 'none');
   let { frames, boxes, total, name: shown } = first, root = boxes[0];
@@ -276,9 +277,9 @@
   const seconds = (s) => (s >= 100 ? s.toFixed(0) : s >= 1 ? s.toFixed(2) : s.toFixed(3)) + ' s';
 
   function describe(box) {
-    const count = cpu ? seconds(box.seconds) + ' of CPU' : grouped(box.w) + plural(box.w, ' sample', ' samples');
+    const count = timed !== null ? seconds(box.seconds) + timed : grouped(box.w) + plural(box.w, ' sample', ' samples');
     const parts = [count, percent(box.w, total)];
-    if (!cpu) parts.push(seconds(box.seconds));
+    if (timed === null) parts.push(seconds(box.seconds));
     if (box.compared) {
       fit(details, box.label, '  \u00b7  ' + box.compared, width);
       share();

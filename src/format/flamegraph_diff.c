@@ -213,8 +213,9 @@ static int view_init(struct picture *p, enum diff_moment moment, FILE *out)
         const struct diff_figures *from = &d->sides[moment].nodes[i];
         v->tree.nodes[i] = d->tree.nodes[i];
         v->tree.nodes[i].time = from->total_time;
-        v->tree.nodes[i].total =
-            d->by == DIFF_BY_TIME || d->cpu ? MICROSECONDS(from->total_time) : from->total_samples;
+        v->tree.nodes[i].total = d->by == DIFF_BY_TIME || d->measure != MEASURE_SAMPLES
+                                     ? MICROSECONDS(from->total_time)
+                                     : from->total_samples;
     }
     v->flame = (struct flame){.tree = &v->tree, .kind = &differential, .context = p, .out = out};
     return v->tree.nodes[TREE_ROOT].total ? flame_arrange(&v->flame) : 0;

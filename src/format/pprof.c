@@ -278,7 +278,7 @@ static void put_kinds(struct pprof *p)
     Pprof__ValueType samples = PPROF__VALUE_TYPE__INIT, wall = PPROF__VALUE_TYPE__INIT;
     samples.type = string(p, "samples");
     samples.unit = string(p, "count");
-    wall.type = string(p, words_counts_cpu(p->recording) ? "cpu" : "wall");
+    wall.type = string(p, words_measure(p->recording) == MEASURE_CPU ? "cpu" : "wall");
     wall.unit = string(p, "nanoseconds");
     int64_t comment = string(p, "Recorded by scry " SCRY_VERSION);
     Pprof__Profile piece = PPROF__PROFILE__INIT;

@@ -160,7 +160,7 @@ static double in_seconds(scry_nsec span)
 static struct stretch stretch_of(const struct scope *s, struct timeline *line,
                                  const struct entry *e)
 {
-    if (words_counts_cpu(s->recording))
+    if (words_measure(s->recording) == MEASURE_CPU)
         return (struct stretch){.end = e->weight};
     return timeline_next(line, e->time, e->weight);
 }
@@ -210,7 +210,7 @@ static void put_span(struct scope *s, size_t i)
 {
     const struct entry *begin = &s->entries[s->first[i]], *end = &s->entries[s->first[i + 1]];
     scry_nsec from = begin->time - begin->weight, to = end[-1].time;
-    if (words_counts_cpu(s->recording)) {
+    if (words_measure(s->recording) == MEASURE_CPU) {
         from = to = 0;
         for (const struct entry *e = begin; e < end; e++)
             to += e->weight;

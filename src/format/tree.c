@@ -261,7 +261,7 @@ int tree_read(struct tree *t, struct recording *r, const struct format_options *
         tree_done(t);
         return result;
     }
-    if (words_counts_cpu(r))
+    if (words_measure(r) != MEASURE_SAMPLES)
         weigh(t);
     tree_add_up(t);
     return 0;

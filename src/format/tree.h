@@ -11,7 +11,7 @@ struct tree_node {
     uint32_t parent; /* TREE_ROOT is its own */
     uint32_t label;
     uint32_t depth; /* TREE_ROOT: 0 */
-    uint64_t self;  /* samples that end here; of a recording of CPU time, its microseconds */
+    uint64_t self;  /* samples that end here; or their microseconds, see words_measure() */
     uint64_t total; /* and in what it calls */
     scry_nsec time; /* weights of `total` */
 };

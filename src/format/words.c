@@ -172,9 +172,12 @@ void words_program(struct buf *b, const char *command)
     }
 }
 
-bool words_counts_cpu(const struct recording *r)
+enum measure words_measure(const struct recording *r)
 {
-    return recording_info(r)->options & REC_OPT_CPU;
+    uint32_t options = recording_info(r)->options;
+    if (options & REC_OPT_CPU)
+        return MEASURE_CPU;
+    return options & REC_OPT_VARIED ? MEASURE_WALL : MEASURE_SAMPLES;
 }
 
 enum origin words_origin(const struct rec_frame *frame)

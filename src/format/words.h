@@ -28,8 +28,13 @@ void words_process(struct buf *b, const struct rec_process *process);
 int words_roots(const struct recording *r, const struct track *track,
                 const struct format_options *options, int (*add)(void *context, const char *text),
                 void *context);
-/* Is the recording one of CPU time: do its figures mean microseconds, not samples? */
-bool words_counts_cpu(const struct recording *r);
+/* What the figures of a recording mean: samples where each stands for the same time, else microseconds. */
+enum measure {
+    MEASURE_SAMPLES,
+    MEASURE_WALL,
+    MEASURE_CPU,
+};
+enum measure words_measure(const struct recording *r);
 /* What a process runs, short enough for a title: program and script without the arguments, which
  * may hold secrets. "python app.py", "python -m http.server". */
 void words_program(struct buf *b, const char *command);

@@ -20,6 +20,7 @@
 #define PATIENCE          SCRY_NSEC_PER_SEC       /* for Python to start in a process named by -p */
 #define PATIENCE_LAUNCHED (5 * SCRY_NSEC_PER_SEC) /* in a program just launched */
 #define SHORTEST_PART     (SCRY_NSEC_PER_SEC / 10)
+#define DEFAULT_RATE      100.0
 #define GRACE             (2 * SCRY_NSEC_PER_SEC) /* for a launched program to end when told to */
 
 struct record_values {
@@ -30,7 +31,8 @@ struct record_values {
     scry_nsec duration;
     scry_nsec rotate;
     uint32_t keep;
-    double rate;
+    double rate; /* 0 = not given */
+    double overhead;
     int blocking;
     int mode; /* enum mode */
     bool subprocesses, gil, idle, nonblocking;
@@ -100,6 +102,15 @@ static int check_mode(const struct record_values *v, struct error *err)
               v->mode == MODE_CPU ? "cpu" : "wall");
     error_hint(err, idle ? "a thread that waits uses no CPU: leave one of them out"
                          : "leave one of them out");
+    return -SCRY_E_USAGE;
+}
+
+static int check_rate(const struct record_values *v, struct error *err)
+{
+    if (!v->rate || !v->overhead)
+        return 0;
+    error_set(err, -SCRY_E_USAGE, "--rate and --overhead contradict each other");
+    error_hint(err, "with --overhead scry finds the rate by itself: leave one of them out");
     return -SCRY_E_USAGE;
 }
 
@@ -179,9 +190,10 @@ static int open_writer(const struct job *job, struct part *part, scry_nsec ago, 
         .command = command.data,
         .host = host,
         .start_unix_ns = (uint64_t)now.tv_sec * SCRY_NSEC_PER_SEC + (uint64_t)now.tv_nsec - ago,
-        .rate = o->rate,
+        .rate = o->overhead > 0 ? 0 : o->rate,
         .options = (o->idle ? REC_OPT_IDLE : 0u) | (o->gil_only ? REC_OPT_GIL : 0u) |
-                   (o->cpu ? REC_OPT_CPU : 0u) | (o->subprocesses ? REC_OPT_SUBPROCESSES : 0u),
+                   (o->cpu ? REC_OPT_CPU : 0u) | (o->subprocesses ? REC_OPT_SUBPROCESSES : 0u) |
+                   (o->overhead > 0 ? REC_OPT_VARIED : 0u),
     };
     int r = rec_writer_new(part->stream, &info, &part->writer);
     return r < 0 ? error_set(err, r, "%s", error_sentence(r)) : 0;
@@ -327,7 +339,7 @@ static int sample(struct job *job, struct error *err)
     if (r < 0)
         return explain_start(job, r, err);
     signals_set_sampler(job->sampler);
-    report_start(&job->voice, pid, job->options.rate, job->options.duration);
+    report_start(&job->voice, pid, &job->options);
     progress_init(&job->progress, !job->values->hideprogress, job->launched, job->options.duration);
     r = sampler_run(job->sampler, on_tick, job, &job->end, err);
     progress_clear(&job->progress);
@@ -404,7 +416,8 @@ static int run(const struct invocation *call, const void *values, struct error *
         .format = v->format ? v->format : &formats[0],
         .options =
             {
-                .rate = v->rate,
+                .rate = v->rate ? v->rate : DEFAULT_RATE,
+                .overhead = v->overhead,
                 .duration = v->duration,
                 .gil_only = v->gil || v->mode == MODE_GIL,
                 .cpu = v->mode == MODE_CPU,
@@ -417,6 +430,8 @@ static int run(const struct invocation *call, const void *values, struct error *
     int r = check(&job, err);
     if (r == 0)
         r = check_mode(v, err);
+    if (r == 0)
+        r = check_rate(v, err);
     if (r == 0)
         r = check_rotation(&job, err);
     if (r == 0)
@@ -458,6 +473,16 @@ static const struct option options[] = {
         .offset = offsetof(struct record_values, rate),
         .group = "Sampling",
         .help = "Samples per second, 0.01 to 1000000; 100 if not given",
+    },
+    {
+        .name = "overhead",
+        .argument = "PERCENT",
+        .kind = OPT_PERCENT,
+        .offset = offsetof(struct record_values, overhead),
+        .group = "Sampling",
+        .help = "Instead of a rate what it may cost, 0.01 to 100: scry looks as often as its own "
+                "CPU time and the time it holds threads of the program stay below this share of "
+                "the time",
     },
     {
         .letter = 'd',
@@ -548,6 +573,8 @@ static const struct example examples[] = {
      "record -i -s -d 30 -o waiting.svg -p 4242"},
     {"All day long, a file per minute, the last hour of them kept:",
      "record --rotate 60 --keep 60 -f scry -o run.scry -p 4242"},
+    {"As many samples as one percent of a CPU affords:",
+     "record --overhead 1 -d 60 -o profile.svg -p 4242"},
     {"Record once, look at it in several ways:", "record -f scry -o run.scry -d 60 -p 4242"},
     {NULL, NULL},
 };
@@ -568,6 +595,6 @@ const struct command cmd_record = {
     .examples = examples,
     .words = WORDS_PROGRAM,
     .values_size = sizeof(struct record_values),
-    .defaults = &(const struct record_values){.rate = 100, .mode = MODE_UNSAID},
+    .defaults = &(const struct record_values){.mode = MODE_UNSAID},
     .run = run,
 };

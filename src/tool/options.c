@@ -108,6 +108,8 @@ static int store(struct parser *p, const struct option *option, const char *writ
         return value_pid(value, written, at, p->err);
     case OPT_RATE:
         return value_rate(value, written, at, p->err);
+    case OPT_PERCENT:
+        return value_percent(value, written, at, p->err);
     case OPT_DURATION:
         return value_duration(value, written, at, p->err);
     case OPT_NUMBER:

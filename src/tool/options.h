@@ -15,6 +15,7 @@ enum option_kind {
     OPT_FILE,        /* const char *: a path; completions offer files */
     OPT_PID,         /* pid_t: decimal, or hexadecimal with 0x */
     OPT_RATE,        /* double: per second */
+    OPT_PERCENT,     /* double: a share, 0.01 for "1" and for "1%" */
     OPT_DURATION,    /* scry_nsec: seconds, fractions allowed; 0 for "unlimited" */
     OPT_NUMBER,      /* uint32_t: 0 to NUMBER_MAX */
     OPT_CHOICE,      /* int: index into `choices` */
@@ -48,6 +49,8 @@ struct option {
 
 #define RATE_MIN             0.01
 #define RATE_MAX             1000000.0
+#define PERCENT_MIN          0.01
+#define PERCENT_MAX          100.0
 #define NUMBER_MAX           1000000000
 #define PID_LIMIT            4194304 /* the kernel's own: PID_MAX_LIMIT */
 #define DURATION_MAX_SECONDS 1.0e9   /* 31 years */

@@ -62,7 +62,7 @@ struct voice {
 };
 
 struct voice voice_for(const struct invocation *call, const struct outfile *out);
-void report_start(const struct voice *v, pid_t pid, double rate, scry_nsec duration);
+void report_start(const struct voice *v, pid_t pid, const struct sampler_options *options);
 void report_end(const struct voice *v, enum sampler_end end, int signal);
 void report_result(const struct voice *v, const struct format *format, const char *path,
                    const struct sampler_stats *stats, const struct sampler_options *options);

@@ -64,6 +64,7 @@ static struct sampler_stats since(const struct sampler_stats *now, const struct 
     s.missed -= then->missed;
     s.errors -= then->errors;
     s.own_cpu -= then->own_cpu;
+    s.held -= then->held;
     return s;
 }
 

@@ -28,17 +28,27 @@ struct voice voice_for(const struct invocation *call, const struct outfile *out)
     };
 }
 
-void report_start(const struct voice *v, pid_t pid, double rate, scry_nsec duration)
+static void put_rate(const struct voice *v, const struct sampler_options *options)
 {
-    double seconds = (double)duration / 1e9;
+    if (options->overhead > 0)
+        fprintf(v->out, " as often as an overhead of %g %% allows", options->overhead * 100);
+    else
+        fprintf(v->out, " %g times a second", options->rate);
+}
+
+void report_start(const struct voice *v, pid_t pid, const struct sampler_options *options)
+{
+    double seconds = (double)options->duration / 1e9;
     if (v->as_py_spy) {
-        fprintf(v->out, "py-spy> Sampling process %g times a second", rate);
-        if (duration)
+        fputs("py-spy> Sampling process", v->out);
+        put_rate(v, options);
+        if (seconds > 0)
             fprintf(v->out, " for %g seconds", seconds);
         fputs(". Press Control-C to exit.\n\n", v->out);
     } else {
-        fprintf(v->out, "%s: sampling process %d %g times a second", v->tool, pid, rate);
-        if (duration)
+        fprintf(v->out, "%s: sampling process %d", v->tool, pid);
+        put_rate(v, options);
+        if (seconds > 0)
             fprintf(v->out, " for %g s", seconds);
         fputs("; press Control-C to stop\n", v->out);
     }
@@ -93,6 +103,21 @@ void report_so_far(const struct voice *v, const struct format *format, const cha
     fflush(v->out);
 }
 
+/* What came of --overhead. */
+static void report_overhead(const struct voice *v, const struct sampler_stats *stats,
+                            const struct sampler_options *options)
+{
+    double elapsed = (double)stats->elapsed;
+    if (elapsed <= 0)
+        return;
+    fprintf(v->out,
+            "; %.0f looks a second on average, %.0f at the end, used %.2f %% of a CPU and held "
+            "threads for %.2f %% of the time, of %g %% allowed",
+            (double)stats->ticks * 1e9 / elapsed, stats->rate,
+            100 * (double)stats->own_cpu / elapsed, 100 * (double)stats->held / elapsed,
+            100 * options->overhead);
+}
+
 void report_result(const struct voice *v, const struct format *format, const char *path,
                    const struct sampler_stats *stats, const struct sampler_options *options)
 {
@@ -121,6 +146,8 @@ void report_result(const struct voice *v, const struct format *format, const cha
     fprintf(v->out,
             ", %" PRIu64 " torn, %" PRIu64 " missed, %" PRIu64 " late, %.2f s of own CPU time",
             stats->torn, stats->missed, stats->late, (double)stats->own_cpu / 1e9);
+    if (options->overhead > 0)
+        report_overhead(v, stats, options);
     if (format->hint[0])
         fprintf(v->out, "; %s", format->hint);
     fputc('\n', v->out);
@@ -146,6 +173,8 @@ int report_stats(const char *path, const struct sampler_stats *stats, struct err
         {"processes", stats->processes},
         {"threads", stats->threads},
         {"own_cpu_ns", stats->own_cpu},
+        {"held_ns", stats->held},
+        {"last_rate", (uint64_t)(stats->rate + 0.5)},
         {"stacks_read", stats->looks.reads},
         {"stacks_reused", stats->looks.reused},
         {"peeks_moved", stats->looks.moved},

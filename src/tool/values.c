@@ -77,6 +77,23 @@ int value_rate(const char *text, const char *option, double *ret_rate, struct er
     return -SCRY_E_USAGE;
 }
 
+int value_percent(const char *text, const char *option, double *ret_share, struct error *err)
+{
+    char number[32];
+    size_t len = strlen(text);
+    len -= len > 0 && text[len - 1] == '%';
+    snprintf(number, sizeof(number), "%.*s", (int)(len < sizeof(number) ? len : 0), text);
+    double value = is_plain_decimal(number) ? strtod(number, NULL) : 0;
+    if (value >= PERCENT_MIN && value <= PERCENT_MAX) {
+        *ret_share = value / 100;
+        return 0;
+    }
+    error_set(err, -SCRY_E_USAGE, "%s '%s' is not a percentage from %g to %g", option, text,
+              PERCENT_MIN, PERCENT_MAX);
+    error_hint(err, "give a number, for example %s 1", option);
+    return -SCRY_E_USAGE;
+}
+
 int value_number(const char *text, const char *option, uint32_t *ret_number, struct error *err)
 {
     if (*text && !text[strspn(text, DIGITS)] && strlen(text) <= 10) {

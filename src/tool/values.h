@@ -9,6 +9,8 @@
 
 int value_pid(const char *text, const char *option, pid_t *ret_pid, struct error *err);
 int value_rate(const char *text, const char *option, double *ret_rate, struct error *err);
+/* "1" and "1%" are 0.01. */
+int value_percent(const char *text, const char *option, double *ret_share, struct error *err);
 int value_duration(const char *text, const char *option, scry_nsec *ret_duration,
                    struct error *err);
 int value_number(const char *text, const char *option, uint32_t *ret_number, struct error *err);

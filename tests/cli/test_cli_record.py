@@ -473,3 +473,19 @@ def test_speaks_like_py_spy_under_its_name(py_spy):
         r"py-spy> Wrote speedscope file to 'out.json'. Samples: \d+ Errors: \d+", lines[2]
     )
     assert json.loads((py_spy.folder / "out.json").read_text())["profiles"]
+
+
+@pytest.mark.parametrize(
+    "args, says",
+    [
+        (["--overhead", "1", "-r", "100"], ["--rate", "--overhead", "contradict"]),
+        (["--overhead", "0"], ["--overhead '0'", "0.01 to 100"]),
+        (["--overhead", "101%"], ["--overhead '101%'"]),
+        (["--overhead", "little"], ["--overhead 'little'"]),
+        (["--overhead", "%"], ["--overhead '%'"]),
+        (["--overhead", "-1"], ["--overhead '-1'"]),
+    ],
+)
+def test_bad_overhead(tool, refused, args, says):
+    refused(tool("record", "-p", 1, *args), 2, *says)
+    assert tool.left() == []

@@ -335,6 +335,7 @@ static const struct {
     uint32_t options;
 } cases[] = {
     {"cpu", make_basic, REC_OPT_CPU},
+    {"varied", make_basic, REC_OPT_VARIED},
     {"basic", make_basic, 0},
     {"deep", make_deep, 0},
     {"empty", make_empty, 0},
