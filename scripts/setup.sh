@@ -109,6 +109,33 @@ fill_node() {
     .venv/bin/npm install --prefix tests --no-audit --no-fund --no-save && hash_of tests/package.json >tests/node_modules/stamp
 }
 
+page_sources() { find web/src web/index.html web/package.json web/package-lock.json web/tsconfig.json web/vite.config.ts -type f | LC_ALL=C sort; }
+
+# shellcheck disable=SC2046 # no file there has a space in its name
+page_stamp() { hash_of $(page_sources); }
+
+# Not `npm ci`: that refuses a lock file that leaves out packages for other machines than this one.
+fill_page_modules() {
+    PATH=$PWD/.venv/bin:$PATH npm install --prefix web --no-audit --no-fund --no-save &&
+        hash_of web/package-lock.json >web/node_modules/stamp
+}
+
+build_page() { (cd web && PATH=$OLDPWD/.venv/bin:$PATH && node node_modules/vite/bin/vite.js build); }
+
+# The page of scry serve, web/dist, made with Node, which comes with the Python tools. scry itself builds without it.
+need_page() {
+    [ ! -f web/dist/index.html ] || [ "$(cat web/dist.stamp 2>/dev/null)" != "$(page_stamp)" ] || return 0
+    [ -x .venv/bin/npm ] || (need_venv) || { warn "no Node: scry serve comes without its page" && return 0; }
+    [ "$(cat web/node_modules/stamp 2>/dev/null)" = "$(hash_of web/package-lock.json)" ] ||
+        step "installing the modules of the page" fill_page_modules ||
+        { warn "npm could not install the modules of the page: scry serve comes without it" && return 0; }
+    if step "building the page" build_page; then
+        page_stamp >web/dist.stamp
+    else
+        warn "the page could not be built: scry serve comes without it"
+    fi
+}
+
 # Newer interpreters than the system has; a failure is loud but not the end, and the tests say what is missing.
 need_pythons() {
     local cache=${XDG_CACHE_HOME:-$HOME/.cache}/scry/pythons
