@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import xml.etree.ElementTree
 
 import harness
@@ -73,6 +74,19 @@ def until_ticks(pid, count):
     """The sampler sleeps between ticks, so its voluntary context switches count them."""
     start = switches(pid)
     harness.until(lambda: switches(pid) >= start + count, "the sampler ticks")
+
+
+def until_seen(process, out, *texts):
+    """Have what there is so far written again and again until all of this is in it."""
+    deadline = time.monotonic() + harness.PATIENCE
+    while True:
+        process.send_signal(signal.SIGUSR1)
+        said = process.stderr.readline()
+        assert "so far" in said, said + process.stderr.read()
+        missing = [text for text in texts if text not in out.read_text()]
+        if not missing:
+            return
+        assert time.monotonic() < deadline, f"never seen: {missing}"
 
 
 def assert_unharmed(target):

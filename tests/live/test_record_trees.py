@@ -10,7 +10,7 @@ import sys
 import harness
 import pytest
 import pythons
-from test_record import raw_stacks, recording, until_ticks
+from test_record import raw_stacks, recording, until_seen
 
 
 @contextlib.contextmanager
@@ -62,10 +62,11 @@ def test_a_process_that_becomes_another_python_is_followed(pair, flags, tmp_path
     argv = first.argv(harness.TARGETS / "execs.py", second.path)
     with harness.start(argv, env=env, pass_fds=[go_read]) as target:
         with recording("-p", target.pid, "-o", out, "-f", "raw", "-r", "200", *flags) as process:
+            until_seen(process, out, "before (execs.py")
             os.write(go_write, b".")
             target.read_report()
             assert tuple(target.report["version"]) == second.version
-            until_ticks(process.pid, 300)  # it may take a while to be noticed
+            until_seen(process, out, "after (execs.py")
             process.send_signal(signal.SIGINT)
             _, said = process.communicate(timeout=harness.PATIENCE)
             assert process.returncode == 0, said
