@@ -299,3 +299,10 @@ bool process_execed(const struct process *process)
     return process->exe_inode && !fstatat(process->proc_fd, "exe", &st, 0) &&
            (st.st_dev != process->exe_dev || st.st_ino != process->exe_inode);
 }
+
+bool process_space_lives(const struct process *process)
+{
+    char word[8];
+    return process->space_fd >= 0 &&
+           pread(process->space_fd, word, sizeof(word), 0) == (ssize_t)sizeof(word);
+}

@@ -39,6 +39,10 @@ bool process_alive(const struct process *process);
 /* Has another program been exec'ed since, be it the same one again? */
 bool process_execed(const struct process *process);
 
+/* For certain the same program as when it was opened, told by one small read; false = ask process_execed(). Of a
+ * process that was opened between vfork and exec it says nothing: its memory was its parent's. */
+bool process_space_lives(const struct process *process);
+
 /* A thread of this process that still has its memory: the first, unless that has ended; 0 if none.
  */
 pid_t process_live_tid(pid_t pid);
@@ -66,6 +70,10 @@ struct pid_list {
     size_t cap;
 };
 
+/* Direct children as one pass finds them: some may be missing while others come and go. */
+int process_children_now(pid_t pid, struct pid_list *ret_list);
+/* Changes whenever a process or thread is born that scry can see; 0 where the kernel does not say. */
+uint64_t process_newest(void);
 /* Direct children, through /proc/PID/task/ * /children, else by scanning parents in /proc. */
 int process_children(pid_t pid, struct pid_list *ret_list);
 /* All processes of this host that scry can see, by pid. */

@@ -6,7 +6,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <linux/magic.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
 
 #include "access/procfs.h"
 
@@ -113,6 +117,53 @@ static int children_pass(pid_t pid, struct pid_list *list)
     pid_list_done(&tids);
     list_sort(list);
     return rc ? rc : readable ? 0 : -SCRY_E_IO;
+}
+
+/* The folder of threads has a link for each of them, and two of its own. */
+static bool has_one_thread(pid_t pid)
+{
+    char path[64];
+    struct stat st;
+    snprintf(path, sizeof(path), "/proc/%d/task", pid);
+    return stat(path, &st) == 0 && st.st_nlink == 3;
+}
+
+int process_children_now(pid_t pid, struct pid_list *ret_list)
+{
+    struct pid_list list = {0};
+    char path[64], text[256];
+    int rc = -SCRY_E_IO;
+    if (has_one_thread(pid)) {
+        snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+        ssize_t len = procfs_read_small(AT_FDCWD, path, text, sizeof(text));
+        /* What does not fit may have been cut in the middle of a number. */
+        if (len >= 0 && len < (ssize_t)sizeof(text) - 1)
+            rc = add_numbers(text, &list);
+    }
+    if (rc == -SCRY_E_IO)
+        rc = children_pass(pid, &list);
+    if (rc == -SCRY_E_IO)
+        return process_children(pid, ret_list);
+    if (rc)
+        pid_list_done(&list);
+    else
+        *ret_list = list;
+    return rc;
+}
+
+/* The last number of loadavg. What some containers put in its place is up to seconds old. */
+uint64_t process_newest(void)
+{
+    char text[128];
+    struct statfs fs;
+    int fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    bool genuine = fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
+    ssize_t len = genuine ? procfs_reread(fd, text, sizeof(text)) : -1;
+    close(fd);
+    const char *last = len > 0 ? strrchr(text, ' ') : NULL;
+    return last ? strtoull(last, NULL, 10) : 0;
 }
 
 static int children_by_parent(pid_t pid, struct pid_list *list)

@@ -22,8 +22,9 @@
 #include "access/stop.h"
 #include "engine/target_private.h"
 
-#define STOP_LIMIT (50 * 1000 * 1000ULL)
-#define MEET_EVERY (1000 * 1000ULL) /* new threads are noticed within this */
+#define STOP_LIMIT        (50 * 1000 * 1000ULL)
+#define MEET_EVERY        (1000 * 1000ULL) /* new threads are noticed within this */
+#define MEET_EVERY_ASLEEP (50 * MEET_EVERY)
 /* A thread that holds the GIL is taken to run for so long. */
 #define ACTIVITY_EVERY  (1000 * 1000ULL)
 #define MOVED_LIMIT     0.06
@@ -94,6 +95,7 @@ static bool surely_runs(const struct known_thread *k, scry_nsec now)
 /* Whether it may have run since its stack was read (L1). */
 static bool has_moved_on(struct known_thread *k, scry_nsec now)
 {
+    k->ran = true;
     if (!k->watched) {
         k->activity = TASK_UNKNOWN;
         return true;
@@ -103,6 +105,7 @@ static bool has_moved_on(struct known_thread *k, scry_nsec now)
     bool ran;
     k->activity = task_watch_look(&k->watch, &ran);
     k->activity_at = now;
+    k->ran = ran || k->activity != TASK_BLOCKED;
     return ran || k->activity != TASK_BLOCKED || !k->has_stack;
 }
 
@@ -377,6 +380,7 @@ struct plan {
     struct known_thread **read; /* those to be read: first the peeks, then the others */
     bool *complete;
     size_t peeks, others;
+    bool any_ran; /* of the known threads */
 };
 
 static bool reserve_plan(struct target_private *p, struct plan *plan)
@@ -405,6 +409,7 @@ static int plan_look(struct target *t, const struct look *look, scry_nsec now, s
         struct known_thread *k = p->known[i];
         bool read;
         k->wanted = is_wanted(look, k, now, &read);
+        plan->any_ran |= k->ran;
         if (k->activity == TASK_UNKNOWN && k->watched)
             p->must_meet = true;
         if (!k->wanted)
@@ -482,7 +487,8 @@ static int meet(struct target *t, scry_nsec now)
 static bool threads_added(struct target *t, const struct plan *plan, scry_nsec now)
 {
     struct target_private *p = t->private;
-    if (plan->peeks || now - p->met_at < MEET_EVERY)
+    /* Threads are started by threads that run; hardly ever by one that Python does not know. */
+    if (plan->peeks || now - p->met_at < (plan->any_ran ? MEET_EVERY : MEET_EVERY_ASLEEP))
         return false;
     p->must_meet = !python_threads_same(t->python, &p->mark);
     if (!p->must_meet)

@@ -30,6 +30,7 @@ struct known_thread {
     unsigned probe_in; /* looks until it is peeked at again although it is stopped each time */
 
     bool wanted; /* in this look */
+    bool ran;    /* or may have, since the look before */
 
     bool named; /* by `threading` */
     bool asked; /* for its names */

@@ -7,7 +7,10 @@
 #include <time.h>
 
 #define SCAN_EVERY      (25 * 1000 * 1000ULL)
+#define SCAN_ANYWAY     (10 * SCAN_EVERY)
+#define YOUNG           40 /* scans: it may have been opened between vfork and exec */
 #define FIRST_RETRY     (10 * 1000 * 1000ULL)
+#define SOON            40 /* tries */
 #define MAX_RETRY       SCRY_NSEC_PER_SEC
 #define MAX_DESCENDANTS 65536
 
@@ -61,26 +64,41 @@ static void remove_candidate(struct tree *tree, size_t i)
     tree->candidates[i] = tree->candidates[--tree->candidate_count];
 }
 
-static bool is_member(const struct tree *tree, pid_t pid)
+static int by_pid(const void *a, const void *b)
 {
-    for (size_t i = 0; i < tree->count; i++)
-        if (tree->members[i].target->process->pid == pid)
-            return true;
-    return false;
+    pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
+    return (x > y) - (x < y);
 }
 
-static bool is_candidate(const struct tree *tree, pid_t pid)
+static bool list_known(struct tree *tree)
 {
+    struct pid_list *known = &tree->known;
+    size_t wanted = tree->count + tree->candidate_count + 1;
+    if (known->cap < wanted) {
+        pid_t *grown = realloc(known->items, 2 * wanted * sizeof(*grown));
+        if (!grown)
+            return false;
+        known->items = grown;
+        known->cap = 2 * wanted;
+    }
+    known->count = 0;
+    tree->listed = tree->candidate_count;
+    for (size_t i = 0; i < tree->count; i++)
+        known->items[known->count++] = tree->members[i].target->process->pid;
     for (size_t i = 0; i < tree->candidate_count; i++)
-        if (tree->candidates[i].pid == pid)
-            return true;
-    return false;
+        known->items[known->count++] = tree->candidates[i].pid;
+    qsort(known->items, known->count, sizeof(*known->items), by_pid);
+    return true;
 }
 
 static void add_candidate(struct tree *tree, pid_t pid)
 {
-    if (is_member(tree, pid) || is_candidate(tree, pid))
+    if (bsearch(&pid, tree->known.items, tree->known.count, sizeof(pid), by_pid))
         return;
+    /* One that gets another parent meanwhile may be met twice. */
+    for (size_t i = tree->listed; i < tree->candidate_count; i++)
+        if (tree->candidates[i].pid == pid)
+            return;
     if (!grow((void **)&tree->candidates, tree->candidate_count, &tree->candidate_cap,
               sizeof(*tree->candidates)))
         return;
@@ -89,18 +107,17 @@ static void add_candidate(struct tree *tree, pid_t pid)
         tree->candidates[tree->candidate_count++] = c;
 }
 
-/* All descendants of `pid`, breadth first. */
+/* All descendants of the root, breadth first. */
 static void scan(struct tree *tree)
 {
     struct pid_list found = {0};
-    pid_t root = tree->root->pid;
     size_t next = 0;
-    process_children(root, &found);
+    process_children_now(tree->root->pid, &found);
     while (next < found.count && found.count < MAX_DESCENDANTS) {
         pid_t pid = found.items[next++];
         add_candidate(tree, pid);
         struct pid_list below = {0};
-        process_children(pid, &below);
+        process_children_now(pid, &below);
         for (size_t i = 0; i < below.count; i++) {
             if (!grow((void **)&found.items, found.count, &found.cap, sizeof(*found.items)))
                 break;
@@ -111,14 +128,28 @@ static void scan(struct tree *tree)
     pid_list_done(&found);
 }
 
+/* Where the machine has not seen a new process since, there is no new descendant. */
+static bool may_have_grown(struct tree *tree, scry_nsec now)
+{
+    uint64_t newest = process_newest();
+    if (newest && newest == tree->newest && now - tree->scanned < SCAN_ANYWAY)
+        return false;
+    tree->newest = newest;
+    tree->scanned = now;
+    return true;
+}
+
 static bool try_candidate(struct tree *tree, struct candidate *c, scry_nsec now, struct error *err)
 {
     struct py_version version;
     struct target *target;
-    scry_nsec pause = FIRST_RETRY << (c->tries < 7 ? c->tries : 7);
+    bool likely = c->process && python_likely(c->process, &version);
+    /* Python that is about to start is waited for; anything else may turn into it, some time. */
+    unsigned patience = likely ? c->tries / SOON : c->tries;
+    scry_nsec pause = FIRST_RETRY << (patience < 7 ? patience : 7);
     c->tries++;
     c->next_try = now + (pause < MAX_RETRY ? pause : MAX_RETRY);
-    if (c->process && !python_likely(c->process, &version)) {
+    if (!likely) {
         error_set(err, -SCRY_E_NOT_PYTHON, "process %d (%.200s) does not run CPython", c->pid,
                   c->process->command);
         return false;
@@ -147,8 +178,10 @@ static void renew_execed(struct tree *tree)
 {
     for (size_t i = 0; i < tree->count; i++) {
         struct member *m = &tree->members[i];
-        if (!m->ended && process_execed(m->target->process))
-            m->ended = true;
+        bool young = m->scans++ < YOUNG;
+        if (m->ended || (!young && m->scans % YOUNG && process_space_lives(m->target->process)))
+            continue;
+        m->ended = process_execed(m->target->process);
     }
 }
 
@@ -160,10 +193,11 @@ void tree_refresh(struct tree *tree, scry_nsec now)
     tree->root_ended = !process_alive(tree->root);
     renew_execed(tree);
     tree_drop_ended(tree);
-    if (tree->follow)
+    if (!list_known(tree))
+        return;
+    if (tree->follow && may_have_grown(tree, now))
         scan(tree);
-    if (!is_member(tree, tree->root->pid))
-        add_candidate(tree, tree->root->pid);
+    add_candidate(tree, tree->root->pid);
     try_candidates(tree, now, NULL);
 }
 
@@ -189,7 +223,7 @@ int tree_open(struct tree *tree, pid_t pid, bool follow, scry_nsec patience, str
         r = target_open(pid, 0, &target, err);
         if (r == 0)
             add_member(tree, target);
-        if (follow) {
+        if (follow && list_known(tree)) {
             scan(tree);
             try_candidates(tree, clock_now(), NULL);
         }
@@ -216,6 +250,7 @@ void tree_close(struct tree *tree)
         remove_candidate(tree, 0);
     free(tree->members);
     free(tree->candidates);
+    pid_list_done(&tree->known);
     process_close(tree->root);
     *tree = (struct tree){0};
 }

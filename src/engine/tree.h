@@ -11,6 +11,7 @@
 struct member {
     struct target *target;
     bool ended;
+    uint32_t scans;          /* it was there */
     bool counted;            /* in the statistics */
     scry_nsec held;          /* of its stats: what is accounted for */
     uint32_t process_number; /* REC_NONE = not given yet */
@@ -35,6 +36,10 @@ struct tree {
     struct candidate *candidates;
     size_t candidate_count, candidate_cap;
     scry_nsec next_scan;
+    scry_nsec scanned;         /* when all were last looked for */
+    uint64_t newest;           /* process of the machine, then */
+    struct pid_list known;     /* while they are looked for: members and candidates, sorted */
+    size_t listed;             /* candidates in it */
     struct target_stats ended; /* of members that are gone */
 };
 
