@@ -161,6 +161,13 @@ def pauses_goals(records: Records) -> list[Goal]:
     )
 
 
+def trees_goals(records: Records) -> list[Goal]:
+    value = middle(
+        records, lambda r: r["missed"] / (r["ticks"] + r["missed"]), target="tree200", tool=LOW
+    )
+    return limit_goal("looks left out in a tree of 200 at 100 Hz", value, 0.01, report.percent)
+
+
 def other_goals(sections: dict[str, Any]) -> list[Goal]:
     goals: list[Goal] = []
     if "stream" in sections:
@@ -196,6 +203,7 @@ def collect(results: dict[str, Any]) -> list[Goal]:
         "pauses": pauses_goals,
         "slowdown": slowdown_goals,
         "cpu": cpu_goals,
+        "trees": trees_goals,
         "memory": memory_goals,
     }.items():
         if name in sections:

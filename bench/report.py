@@ -220,6 +220,16 @@ def report_slowdown(records: Records, out: Path) -> list[str]:
     return [*lines, "![slowdown](results-slowdown.svg)", ""]
 
 
+def report_trees(records: Records, out: Path) -> list[str]:
+    lines = ["Share of a CPU that the profiler uses at 100 Hz, without its start:", ""]
+    lines += matrix(records, "tool", lambda r: r["share"], percent)
+    lines += ["Samples a second in the file (idle processes have none):", ""]
+    lines += matrix(records, "tool", lambda r: r["samples"] / max(0.1, r["seconds"]), number)
+    told = [r for r in records if r["ticks"]]
+    lines += ["Looks that were left out, start included, where the profiler says so:", ""]
+    return lines + matrix(told, "tool", lambda r: r["missed"] / (r["ticks"] + r["missed"]), percent)
+
+
 def report_pauses(records: Records, out: Path) -> list[str]:
     lines = [
         "Gaps over 20 µs that a thread sees which reads the clock without end, microseconds:",
@@ -346,6 +356,7 @@ TITLES = {
     "rate": ("Rate", report_rate),
     "cpu": ("CPU time of the profiler", report_cpu),
     "slowdown": ("Slowdown of the target", report_slowdown),
+    "trees": ("Process trees", report_trees),
     "pauses": ("Pauses of the target", report_pauses),
     "calls": ("System calls", report_calls),
     "memory": ("Memory of the profiler", report_memory),

@@ -195,13 +195,31 @@ def slowdown(session: Session) -> None:
     """Work per second of the target's own CPU time and of wall time, with a profiler and without."""
     seconds = 1 if session.quick else 2
     asked = [100, 1_000] if session.quick else [100, 1_000, 10_000]
-    full = [k for k in workload.KINDS if k not in ("pauses", "slots")]
+    full = [k for k in workload.KINDS if k not in ("pauses", "slots", "tree200")]
     for kind in session.choose(full, ["busy", "native160"]):
         reps = session.reps + (2 if kind.name in ("busy", "native160") and not session.quick else 0)
         with session.targets_of(kind, session.tools) as stable:
             for rep in range(reps):
                 for hertz in asked:
                     _slowdown_round(session, stable, kind.name, rep, hertz, seconds)
+
+
+def trees(session: Session) -> None:
+    """Whole process trees at 100 Hz: looks that were left out, and what it costs."""
+    short, long = (1, 3) if session.quick else (2, 10)
+    for kind in session.choose(["tree8", "tree200"], ["tree200"]):
+        if not kind.tree:
+            continue
+        with session.targets_of(kind, session.tools) as stable:
+            for rep in range(session.reps):
+                for tool in session.turns(rep, session.tools):
+                    with stable.use(tool.python.id) as target:
+                        first, second = (
+                            tools.profile(tool, ask_of(session, tool, target, 100, seconds))
+                            for seconds in (short, long)
+                        )
+                    spent = (second.cpu - first.cpu) / max(0.1, second.seconds - first.seconds)
+                    note_outcome(session, tool, kind.name, second, rate=100, rep=rep, share=spent)
 
 
 def _slowdown_round(
@@ -528,5 +546,5 @@ def _stays_stopped(target: Target) -> bool:
 
 ALL = {
     f.__name__: f
-    for f in (size, first, dump, rate, cpu, slowdown, pauses, stream, calls, memory, kill)
+    for f in (size, first, dump, rate, cpu, slowdown, trees, pauses, stream, calls, memory, kill)
 }

@@ -45,6 +45,9 @@ class Outcome:
     seconds: float = 0.0  # of sampling
     torn: int = 0
     errors: int = 0
+    ticks: int = 0  # looks taken and looks left out, where the tool says so
+    missed: int = 0
+    processes: int = 0  # that it saw
     stops: int = 0  # of threads, where the tool says so
     median_stop_us: float = 0.0
     cpu: float = 0.0  # of the profiler and its children, from start to end
@@ -119,6 +122,8 @@ class Scry(Tool):
         outcome.samples = folded_samples(self.text(ask))
         stats = json.loads(ask.output.with_suffix(".json").read_text())
         outcome.torn, outcome.errors = stats["torn"], stats["errors"]
+        outcome.ticks, outcome.missed = stats["ticks"], stats["missed"]
+        outcome.processes = stats["processes"]
         outcome.stops, outcome.median_stop_us = stats["stops"], stats["median_stop_ns"] / 1000
         outcome.seconds = stats["elapsed_ns"] / 1e9
 

@@ -46,7 +46,8 @@ KINDS = {
             "short_threads.py",
             threads=True,
         ),
-        Kind("tree8", "a tree of 8 processes", "tree.py", threads=True, tree=True),
+        Kind("tree8", "a tree of 8 processes", "tree.py", ("8",), threads=True, tree=True),
+        Kind("tree200", "a tree of 200 processes", "tree.py", ("200",), threads=True, tree=True),
         Kind("pauses", "reads the clock without end", "pauses.py"),
         Kind("slots", "a clock made of functions", "slots.py"),
     ]

@@ -1,6 +1,7 @@
 """`record --subprocesses`, and processes that turn into others while they are recorded."""
 
 import contextlib
+import json
 import os
 import re
 import signal
@@ -10,7 +11,7 @@ import sys
 import harness
 import pytest
 import pythons
-from test_record import raw_stacks, recording, until_seen
+from test_record import raw_stacks, recording, until_seen, until_ticks
 
 
 @contextlib.contextmanager
@@ -56,10 +57,10 @@ def different_pythons():
 @pytest.mark.parametrize("flags", [(), ("-s",)], ids=["alone", "tree"])
 def test_a_process_that_becomes_another_python_is_followed(pair, flags, tmp_path):
     out = tmp_path / "out.txt"
-    go_read, go_write = os.pipe()
-    env = dict(os.environ, SCRY_TEST_GO=str(go_read))
     first, second = pair
     argv = first.argv(harness.TARGETS / "execs.py", second.path)
+    go_read, go_write = os.pipe()
+    env = dict(os.environ, SCRY_TEST_GO=str(go_read))
     with harness.start(argv, env=env, pass_fds=[go_read]) as target:
         with recording("-p", target.pid, "-o", out, "-f", "raw", "-r", "200", *flags) as process:
             until_seen(process, out, "before (execs.py")
@@ -92,6 +93,92 @@ for _ in range(3):
         harness.scry("record", "-s", "-p", target.process.pid, "-o", out, "-f", "raw", "-d", "30")
     text = out.read_text()
     assert "heavy (work.py" in text
+
+
+@contextlib.contextmanager
+def word_to_go():
+    """A pipe for the target, and a function that gives it the word."""
+    readable, writable = os.pipe()
+    try:
+        yield readable, lambda: os.write(writable, b".\n")
+    finally:
+        os.close(readable)
+        os.close(writable)
+
+
+def stop_recording(process):
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=harness.PATIENCE)
+    assert process.returncode == 0, said
+
+
+def test_a_pid_that_is_given_out_again_is_another_process(some_python, tmp_path):
+    out = tmp_path / "out.txt"
+    with word_to_go() as (readable, go):
+        env = dict(os.environ, SCRY_TEST_GO=str(readable))
+        argv = some_python.argv(harness.TARGETS / "lives.py")
+        with harness.start(argv, env=env, pass_fds=[readable]) as target:
+            pid = target.report["child"]
+            with recording("-s", "-p", target.pid, "-o", out, "-f", "raw", "-r", "200") as process:
+                until_seen(process, out, "first_life (lives.py")
+                go()
+                if target.read_report()["child"] != pid:
+                    pytest.skip("a pid cannot be chosen here")
+                until_seen(process, out, "second_life (lives.py")
+                stop_recording(process)
+    for stack in raw_stacks(out):
+        lives = [f for f in stack if "_life " in f]
+        assert not lives or any(f.startswith(f"process {pid}:") for f in stack)
+
+
+def test_python_that_starts_late_is_found(some_python, tmp_path):
+    """A shell that has long been known as no Python turns into one."""
+    out = tmp_path / "out.txt"
+    with word_to_go() as (readable, go):
+        python = " ".join(some_python.argv(harness.TARGETS / "execs.py"))
+        late = f"read word; exec {python}"
+        parent = (
+            "import os, subprocess, sys; go = int(os.environ['SCRY_TEST_GO']);"
+            "subprocess.call(['sh', '-c', sys.argv[1]], stdin=go, close_fds=False)"
+        )
+        env = dict(os.environ, SCRY_TEST_GO=str(readable))
+        argv = [*some_python.argv("-c"), parent, late]
+        with harness.start(argv, env=env, pass_fds=[readable], report=False) as target:
+            flags = ["-s", "-i", "-o", out, "-f", "raw", "-r", "200"]
+            with recording("-p", target.process.pid, *flags) as process:
+                until_seen(process, out, "call (subprocess.py")
+                until_ticks(process.pid, 100)  # it is asked less and less often
+                go()
+                until_seen(process, out, "after (execs.py")
+                stop_recording(process)
+            assert target.finish() == 0
+
+
+SHORT_LIVED = """
+import os, subprocess, sys
+def brief(number):
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    if number % 2:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # a zombie for a moment
+    os.waitpid(pid, 0)
+for number in range(300):
+    brief(number)
+for _ in range(20):
+    subprocess.call(["true"])
+"""
+
+
+def test_short_lives_harm_nobody(some_python, tmp_path):
+    out, stats = tmp_path / "out.txt", tmp_path / "stats.json"
+    script = tmp_path / "parent.py"
+    script.write_text(SHORT_LIVED)
+    flags = ["-s", "-r", "500", "-f", "raw", "-o", out, "--stats", stats]
+    done = harness.scry("record", *flags, "--", *some_python.argv(script))
+    assert done.returncode == 0
+    assert "brief (parent.py" in out.read_text()
+    assert json.loads(stats.read_text())["errors"] == 0
 
 
 def test_recordings_are_merged(some_python, tmp_path):

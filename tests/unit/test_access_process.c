@@ -216,10 +216,13 @@ static void exec_is_seen(void **state)
     struct process *p;
     assert_int_equal(process_open(c.pid, &p, NULL), 0);
     assert_false(process_execed(p));
+    bool visible = process_space_lives(p);
+    assert_true(visible || geteuid());
     child_say(c.to, 'x');
     await_cat(&c);
     assert_true(process_alive(p));
     assert_true(process_execed(p));
+    assert_false(process_space_lives(p));
     process_close(p);
     child_end(&c);
 }
@@ -544,6 +547,64 @@ static void children_are_listed(void **state)
     pid_list_done(&list);
 }
 
+static void *wait_for_ever(void *arg)
+{
+    (void)arg;
+    pause();
+    return NULL;
+}
+
+static void with_a_second_thread(int in, int out, void *arg)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, wait_for_ever, NULL);
+    idle(in, out, arg);
+}
+
+static void children_are_found_in_one_pass(void **state)
+{
+    (void)state;
+    struct child one = child_start_ready(idle, NULL);
+    struct child two = child_start_ready(with_a_second_thread, NULL);
+    struct pid_list list;
+    assert_int_equal(process_children_now(getpid(), &list), 0);
+    assert_true(list_has(&list, one.pid) && list_has(&list, two.pid));
+    pid_list_done(&list);
+    /* Of a process with one thread, and with two: none. */
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(process_children_now(i ? two.pid : one.pid, &list), 0);
+        assert_int_equal(list.count, 0);
+        pid_list_done(&list);
+    }
+    child_end(&one);
+    child_end(&two);
+}
+
+/* More than fit into the small buffer that is tried first. */
+static void many_children_are_found_in_one_pass(void **state)
+{
+    (void)state;
+    enum { COUNT = 80 };
+    struct child children[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        children[i] = child_start_ready(idle, NULL);
+    struct pid_list list;
+    assert_int_equal(process_children_now(getpid(), &list), 0);
+    assert_int_equal(list.count, COUNT);
+    pid_list_done(&list);
+    for (int i = 0; i < COUNT; i++)
+        child_end(&children[i]);
+}
+
+static void a_new_process_shows(void **state)
+{
+    (void)state;
+    uint64_t before = process_newest();
+    struct child c = child_start_ready(idle, NULL);
+    assert_true(before == 0 || process_newest() != before);
+    child_end(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -561,6 +622,9 @@ int main(void)
         cmocka_unit_test(a_deleted_executable_is_still_there),
         cmocka_unit_test(paths_are_opened_in_the_targets_own_root),
         cmocka_unit_test(children_are_listed),
+        cmocka_unit_test(children_are_found_in_one_pass),
+        cmocka_unit_test(many_children_are_found_in_one_pass),
+        cmocka_unit_test(a_new_process_shows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
