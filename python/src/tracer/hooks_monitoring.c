@@ -1,0 +1,410 @@
+/* From 3.12 on: callbacks of sys.monitoring. Each is an object with a vectorcall of its own, so that the interpreter
+ * gets to the function without the checks a built-in function passes through.
+ *
+ * Each hook exists twice: the short way for the usual options, and the full one. */
+#include "hooks.h"
+
+#if HAVE_MONITORING
+
+#include <structmember.h>
+
+#define TOOL_NAME "scry"
+#define GATED_LIMIT                                                                                \
+    200u /* events nobody wanted that cost as much as turning them off and on again */
+
+struct hook {
+    PyObject_HEAD vectorcallfunc call;
+};
+
+static int tool = -1;
+static PyObject *set_events, *set_local_events, *disable;
+static struct monitoring_events { /* as bits; see hooks_init() */
+    unsigned start, resume, returned, yielded, call, unwind, thrown, c_return, c_raise, raise;
+} event;
+static unsigned all_events; /* for this start */
+
+/* ---- turning events on and off ---- */
+
+static int call_set_events(unsigned mask)
+{
+    PyObject *arguments[] = {PyLong_FromLong(tool), PyLong_FromUnsignedLong(mask)};
+    PyObject *done = PyObject_Vectorcall(set_events, arguments, 2, NULL);
+    Py_XDECREF(arguments[0]);
+    Py_XDECREF(arguments[1]);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
+/* What sparse tracing always needs to hear, as it cannot be asked for in single functions. */
+static unsigned sparse_events(void)
+{
+    return event.unwind | event.thrown;
+}
+
+static void everywhere(bool on)
+{
+    if (tracer.everywhere == on)
+        return;
+    tracer.everywhere = on;
+    tracer.gated = 0;
+    if (call_set_events(on ? all_events : sparse_events()) < 0)
+        PyErr_Clear();
+}
+
+/* A named function has become active in a lane where none was, or the last one has ended. */
+static void lane_activated(void)
+{
+    tracer_lock();
+    tracer.active_lanes++;
+    tracer_unlock();
+    everywhere(true);
+}
+
+static void lane_deactivated(void)
+{
+    tracer_lock();
+    tracer.active_lanes--;
+    tracer.gated = 0;
+    tracer_unlock();
+}
+
+/* An event while no named function is active in this lane. Turning events off and on again costs some microseconds:
+ * worth it only when there is more to ignore than that. */
+static PyObject *gated(void)
+{
+    if (tracer.active_lanes == 0 && ++tracer.gated > GATED_LIMIT)
+        everywhere(false);
+    return none();
+}
+
+/* ---- Python calls ---- */
+
+static PyObject *disabled(void)
+{
+    Py_INCREF(disable);
+    return disable;
+}
+
+static inline __attribute__((always_inline)) PyObject *begins(PyObject *const *args, unsigned kind,
+                                                              const bool full)
+{
+    struct lane *l = lane_here;
+    if (unlikely(!l) && !(l = lane_enter()))
+        return none();
+    PyObject *code = args[0];
+    uint32_t number = lane_code(l, code);
+    if (!full && likely(!(number & NAME_SPECIAL))) {
+        lane_begin(l, code, number, kind);
+        return none();
+    }
+    if (number & NAME_EXCLUDED)
+        return disabled();
+    if (full && tracer.options.sparse && !l->active) {
+        if (!(number & NAME_SPARSE))
+            return gated();
+        lane_activated();
+    }
+    begin_python(l, code, number, kind);
+    return none();
+}
+
+/* The call that ends is not the one on top: some beginnings were not seen, or some ends. */
+static __attribute__((noinline)) PyObject *odd_end(struct lane *l, PyObject *code, unsigned kind,
+                                                   bool may_disable)
+{
+    if (!l && !(l = lane_enter()))
+        return none();
+    uint32_t number = lane_code(l, code);
+    if (number & NAME_EXCLUDED)
+        return may_disable ? disabled() : none();
+    if (lane_unwind_to(l, code)) {
+        bool was_active = l->active;
+        lane_end_full(l, kind);
+        if (was_active && !l->active)
+            lane_deactivated();
+    } else if (!tracer.options.sparse) {
+        lane_left(l, number);
+    } else if (!l->active) {
+        return gated();
+    }
+    return none();
+}
+
+static inline __attribute__((always_inline)) PyObject *
+ends(PyObject *const *args, unsigned kind, PyObject *result, PyObject *exception, const bool full)
+{
+    struct lane *l = lane_here;
+    PyObject *code = args[0];
+    if (unlikely(!l || l->top->key != code))
+        return odd_end(l, code, kind, kind != WORD_END_RAISE);
+    if (!full) {
+        lane_end(l, kind);
+        return none();
+    }
+    bool was_active = l->active;
+    end_python(l, kind, result, exception);
+    if (was_active && !l->active)
+        lane_deactivated();
+    return none();
+}
+
+/* ---- calls of functions in C ---- */
+
+static inline __attribute__((always_inline)) PyObject *calls(PyObject *const *args, const bool full)
+{
+    PyObject *callable = args[2];
+    if (Py_TYPE(callable) == &PyFunction_Type)
+        return none(); /* told about when it starts */
+    struct lane *l = lane_here;
+    if (unlikely(!l) && !(l = lane_enter()))
+        return none();
+    if (full) {
+        if (lane_code(l, args[0]) & NAME_EXCLUDED)
+            return disabled();
+        if (tracer.options.sparse && !l->active)
+            return gated();
+    }
+    const PyMethodDef *method = method_of(callable);
+    if (!method)
+        return none();
+    uint32_t number = lane_c(l, method, callable);
+    if (number & NAME_EXCLUDED)
+        return none();
+    if (full)
+        lane_begin_full(l, method, number, WORD_BEGIN_C, &(struct prelude){0});
+    else
+        lane_begin(l, method, number, WORD_BEGIN_C);
+    return none();
+}
+
+static inline __attribute__((always_inline)) PyObject *c_ends(PyObject *const *args, unsigned kind,
+                                                              const bool full)
+{
+    struct lane *l = lane_here;
+    const PyMethodDef *method = method_of(args[2]);
+    if (unlikely(!l || !method))
+        return none();
+    if (unlikely(l->top->key != method) && !lane_unwind_to(l, method))
+        return none();
+    if (full)
+        lane_end_full(l, kind);
+    else
+        lane_end(l, kind);
+    return none();
+}
+
+static PyObject *on_raise(PyObject *self, PyObject *const *args, size_t count, PyObject *names)
+{
+    (void)self, (void)count, (void)names;
+    struct lane *l = lane_here ? lane_here : lane_enter();
+    if (!l || (tracer.options.sparse && !l->active) || (lane_code(l, args[0]) & NAME_EXCLUDED))
+        return none();
+    const char *name = Py_TYPE(args[2])->tp_name;
+    lane_data(l, DATA_RAISED, NULL, 0, name, strnlen(name, 200));
+    return none();
+}
+
+/* ---- the hooks themselves ---- */
+
+#define HOOK(name, expression)                                                                     \
+    static PyObject *name(PyObject *self, PyObject *const *args, size_t count, PyObject *names)    \
+    {                                                                                              \
+        (void)self, (void)count, (void)names;                                                      \
+        return expression;                                                                         \
+    }
+
+HOOK(on_start, begins(args, WORD_BEGIN, false))
+HOOK(on_resume, begins(args, WORD_RESUME, false))
+HOOK(on_return, ends(args, WORD_END, NULL, NULL, false))
+HOOK(on_yield, ends(args, WORD_END_YIELD, NULL, NULL, false))
+HOOK(on_call, calls(args, false))
+HOOK(on_c_return, c_ends(args, WORD_END, false))
+HOOK(on_c_raise, c_ends(args, WORD_END_RAISE, false))
+HOOK(full_start, begins(args, WORD_BEGIN, true))
+HOOK(full_resume, begins(args, WORD_RESUME, true))
+HOOK(full_return, ends(args, WORD_END, args[2], NULL, true))
+HOOK(full_yield, ends(args, WORD_END_YIELD, args[2], NULL, true))
+HOOK(full_call, calls(args, true))
+HOOK(full_c_return, c_ends(args, WORD_END, true))
+HOOK(full_c_raise, c_ends(args, WORD_END_RAISE, true))
+/* Exceptions are rare: one way is enough. */
+HOOK(on_unwind, ends(args, WORD_END_RAISE, NULL, args[2], true))
+
+static const struct row {
+    const char *name;
+    vectorcallfunc quick, full;
+    unsigned *bit;
+} rows[] = {
+    {"PY_START", on_start, full_start, &event.start},
+    {"PY_RESUME", on_resume, full_resume, &event.resume},
+    {"PY_THROW", on_resume, full_resume, &event.thrown},
+    {"PY_RETURN", on_return, full_return, &event.returned},
+    {"PY_YIELD", on_yield, full_yield, &event.yielded},
+    {"PY_UNWIND", on_unwind, on_unwind, &event.unwind},
+    {"CALL", on_call, full_call, &event.call},
+    {"C_RETURN", on_c_return, full_c_return, &event.c_return},
+    {"C_RAISE", on_c_raise, full_c_raise, &event.c_raise},
+    {"RAISE", on_raise, on_raise, &event.raise},
+};
+#define ROWS (sizeof(rows) / sizeof(rows[0]))
+
+static PyMemberDef hook_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(struct hook, call), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+static PyType_Slot hook_slots[] = {
+    {Py_tp_members, hook_members},
+    {Py_tp_call, PyVectorcall_Call},
+    {0, NULL},
+};
+static PyType_Spec hook_spec = {
+    .name = "scry._tracer.Hook",
+    .basicsize = sizeof(struct hook),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = hook_slots,
+};
+
+static PyObject *hooks[ROWS][2]; /* quick, full */
+static PyObject *monitoring;
+
+static PyObject *new_hook(PyTypeObject *type, vectorcallfunc call)
+{
+    struct hook *h = PyObject_New(struct hook, type);
+    if (h)
+        h->call = call;
+    return (PyObject *)h;
+}
+
+static int read_event(PyObject *events, const struct row *row)
+{
+    PyObject *bit = PyObject_GetAttrString(events, row->name);
+    if (!bit)
+        return -1;
+    *row->bit = (unsigned)PyLong_AsUnsignedLong(bit);
+    Py_DECREF(bit);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+int hooks_init(PyObject *module)
+{
+    (void)module;
+    monitoring = PySys_GetObject("monitoring");
+    PyObject *type = PyType_FromSpec(&hook_spec);
+    PyObject *events = monitoring ? PyObject_GetAttrString(monitoring, "events") : NULL;
+    if (!type || !events)
+        return -1;
+    Py_INCREF(monitoring);
+    set_events = PyObject_GetAttrString(monitoring, "set_events");
+    set_local_events = PyObject_GetAttrString(monitoring, "set_local_events");
+    disable = PyObject_GetAttrString(monitoring, "DISABLE");
+    int rc = set_events && set_local_events && disable ? 0 : -1;
+    for (size_t i = 0; i < ROWS && rc == 0; i++) {
+        hooks[i][0] = new_hook((PyTypeObject *)type, rows[i].quick);
+        hooks[i][1] = new_hook((PyTypeObject *)type, rows[i].full);
+        rc = hooks[i][0] && hooks[i][1] ? read_event(events, &rows[i]) : -1;
+    }
+    Py_DECREF(events);
+    Py_DECREF(type);
+    return rc;
+}
+
+/* ---- starting and stopping ---- */
+
+static int use_tool(void)
+{
+    static const int free_ids[] = {4, 3}; /* those no kind of tool is told to use */
+    for (size_t i = 0; i < 2; i++) {
+        PyObject *done =
+            PyObject_CallMethod(monitoring, "use_tool_id", "is", free_ids[i], TOOL_NAME);
+        if (done) {
+            Py_DECREF(done);
+            tool = free_ids[i];
+            return 0;
+        }
+        if (!PyErr_ExceptionMatches(PyExc_ValueError))
+            return -1;
+        PyErr_Clear();
+    }
+    PyErr_SetString(PyExc_RuntimeError,
+                    "other tools hold both free places of sys.monitoring (3 and 4): stop one of "
+                    "them, then start scry's tracer");
+    return -1;
+}
+
+static int register_hooks(bool set)
+{
+    for (size_t i = 0; i < ROWS; i++) {
+        PyObject *hook = set ? hooks[i][tracer.full] : Py_None;
+        PyObject *old =
+            PyObject_CallMethod(monitoring, "register_callback", "iIO", tool, *rows[i].bit, hook);
+        if (!old)
+            return -1;
+        Py_DECREF(old);
+    }
+    return 0;
+}
+
+static void choose_events(void)
+{
+    const struct tracer_options *o = &tracer.options;
+    all_events =
+        event.start | event.resume | event.thrown | event.returned | event.yielded | event.unwind;
+    if (o->c_functions)
+        all_events |= event.call; /* those for its end come with it */
+    if (o->exceptions)
+        all_events |= event.raise;
+}
+
+static int restart_events(void)
+{
+    PyObject *done = PyObject_CallMethod(monitoring, "restart_events", NULL);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
+int hooks_start(void)
+{
+    if (use_tool() < 0)
+        return -1;
+    choose_events();
+    tracer.everywhere = !tracer.options.sparse;
+    if (register_hooks(true) == 0 && restart_events() == 0 && hooks_resume() == 0)
+        return 0;
+    SAVE_ERROR;
+    if (hooks_stop() < 0)
+        PyErr_Clear();
+    RESTORE_ERROR;
+    return -1;
+}
+
+int hooks_stop(void)
+{
+    int rc = hooks_pause();
+    if (register_hooks(false) < 0)
+        rc = -1;
+    PyObject *done = PyObject_CallMethod(monitoring, "free_tool_id", "i", tool);
+    Py_XDECREF(done);
+    tool = -1;
+    return done ? rc : -1;
+}
+
+int hooks_pause(void)
+{
+    return call_set_events(0);
+}
+
+int hooks_resume(void)
+{
+    return call_set_events(tracer.everywhere ? all_events : sparse_events());
+}
+
+int hooks_watch(PyObject *code, bool watch)
+{
+    unsigned local = event.start | event.resume | event.returned | event.yielded |
+                     (tracer.options.c_functions ? event.call : 0);
+    PyObject *done = PyObject_CallFunction(set_local_events, "iOI", tool, code, watch ? local : 0);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
+#endif
