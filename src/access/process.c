@@ -292,12 +292,17 @@ bool process_execed(const struct process *process)
         (stat.start_code != process->start_code || stat.start_stack != process->start_stack))
         return true;
     /* Without address randomisation all of those may come out the same. */
-    char word[8];
-    if (process->space_fd >= 0 && pread(process->space_fd, word, sizeof(word), 0) == 0)
+    if (process_space_lost(process))
         return process_alive(process);
     struct stat st;
     return process->exe_inode && !fstatat(process->proc_fd, "exe", &st, 0) &&
            (st.st_dev != process->exe_dev || st.st_ino != process->exe_inode);
+}
+
+bool process_space_lost(const struct process *process)
+{
+    char word[8];
+    return process->space_fd >= 0 && pread(process->space_fd, word, sizeof(word), 0) == 0;
 }
 
 bool process_space_lives(const struct process *process)

@@ -42,6 +42,8 @@ bool process_execed(const struct process *process);
 /* For certain the same program as when it was opened, told by one small read; false = ask process_execed(). Of a
  * process that was opened between vfork and exec it says nothing: its memory was its parent's. */
 bool process_space_lives(const struct process *process);
+/* For certain the memory it was opened with is gone: it ends, or another program has been exec'ed. */
+bool process_space_lost(const struct process *process);
 
 /* A thread of this process that still has its memory: the first, unless that has ended; 0 if none.
  */

@@ -75,6 +75,14 @@ ts_native_thread_id     3.11-    .native_thread_id
 ts_datastack_chunk      3.11-    .datastack_chunk
 ts_datastack_top        3.11-    .datastack_top
 ts_datastack_limit      3.11-    .datastack_limit
+ts_raised               -3.11    .curexc_type
+ts_raised               3.12-    .current_exception
+ts_handled              3.7-     .exc_info
+
+[_PyErr_StackItem]
+handled_value           3.7-3.10 .exc_type
+handled_value           3.11-    .exc_value
+handled_previous        3.7-     .previous_item
 
 [_PyCFrame]
 cframe_current_frame    3.11-3.12 .current_frame

@@ -276,11 +276,14 @@ static int sample_member(struct sampler *s, struct member *m, scry_nsec time, sc
     };
     const struct snapshot *snapshot;
     int r = target_look(m->target, &look, &snapshot);
-    if (r == -SCRY_E_GONE)
-        m->ended = true;
+    if (r == -SCRY_E_NO_MEMORY)
+        return r;
     if (r < 0) {
-        s->stats.errors += r != -SCRY_E_GONE;
-        return r == -SCRY_E_NO_MEMORY ? r : 0;
+        /* A process that ends or execs is without its memory before it is seen to have done so; if it
+         * goes on it will be met again. */
+        m->ended = r == -SCRY_E_GONE || process_space_lost(m->target->process);
+        s->stats.errors += !m->ended;
+        return 0;
     }
     for (size_t i = 0; i < snapshot->count; i++) {
         const struct thread_state *t = &snapshot->threads[i];

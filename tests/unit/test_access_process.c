@@ -223,6 +223,7 @@ static void exec_is_seen(void **state)
     assert_true(process_alive(p));
     assert_true(process_execed(p));
     assert_false(process_space_lives(p));
+    assert_true(process_space_lost(p) || !visible);
     process_close(p);
     child_end(&c);
 }
