@@ -51,7 +51,8 @@ check_tools() {
         command -v $tool >/dev/null || missing+=("$tool")
     done
     if command -v pkg-config >/dev/null; then
-        for library in libelf libprotobuf-c libzstd zlib cmocka; do
+        for library in gnutls jansson libcap-ng libcurl libelf libmicrohttpd libprotobuf-c libseccomp libzstd sqlite3 zlib \
+            cmocka; do
             pkg-config --exists $library || missing+=("$library-headers")
         done
     fi

@@ -136,6 +136,7 @@ uint32_t recording_add_process(struct recording *r, const struct process_numbers
         .parent = process->parent,
         .command = string(r, process->command),
         .python = string(r, process->python),
+        .host = process->host,
     };
     return chunks_add(&r->processes, &item, WIRE_MAX_PROCESSES);
 }

@@ -28,6 +28,7 @@ struct rec_process {
     int32_t parent; /* 0 = none or unknown */
     const char *command;
     const char *python; /* "3.13.0", "3.14.2t" */
+    const char *host;   /* of the file it stands in; not written, may be NULL there */
 };
 
 struct rec_thread {

@@ -214,6 +214,7 @@ static int take_process(struct source *s, struct cursor *c)
     process.parent = get_i32(c);
     process.command = get_number(c, &s->strings);
     process.python = get_number(c, &s->strings);
+    process.host = s->info.host ? s->info.host : "";
     if (c->bad)
         return STEP_DAMAGED;
     return add_number(&s->processes, recording_add_process(s->recording, &process),

@@ -67,6 +67,7 @@ struct frame_numbers {
 struct process_numbers {
     int32_t pid, parent;
     uint32_t command, python;
+    const char *host; /* lives as long as the recording */
 };
 struct thread_numbers {
     uint32_t process, name;

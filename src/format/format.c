@@ -47,6 +47,14 @@ const struct format formats[] = {
         .write = pprof_write,
     },
     {
+        .name = "json",
+        .extension = "json",
+        .summary = "the call tree in columns, for programs",
+        .what = "call tree",
+        .hint = "described in docs/api.md",
+        .write = json_write,
+    },
+    {
         .name = "scry",
         .extension = "scry",
         .summary = "the recording itself, to be converted to any other format later",

@@ -1,6 +1,7 @@
 #include "format/path.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define MAX_ANCESTORS 64 /* in a damaged file parents may run in a circle */
 
@@ -29,17 +30,24 @@ bool path_read(struct path *p, const struct recording *r, uint32_t stack)
     return true;
 }
 
+static bool is_process(const struct recording *r, uint32_t process, int32_t pid, const char *host)
+{
+    const struct rec_process *p = recording_process(r, process);
+    return p->pid == pid && strcmp(p->host, host) == 0;
+}
+
 static uint32_t parent_of(const struct recording *r, uint32_t process)
 {
     int32_t pid = recording_process(r, process)->parent;
+    const char *host = recording_process(r, process)->host;
     if (pid <= 0)
         return UINT32_MAX;
     /* The nearest one noted before it: pids come again, and merged files may share them. */
     for (uint32_t i = process; i-- > 0;)
-        if (recording_process(r, i)->pid == pid)
+        if (is_process(r, i, pid, host))
             return i;
     for (uint32_t i = process + 1; i < recording_process_count(r); i++)
-        if (recording_process(r, i)->pid == pid)
+        if (is_process(r, i, pid, host))
             return i;
     return UINT32_MAX;
 }

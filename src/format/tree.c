@@ -187,7 +187,7 @@ static int read_samples(struct reading *in)
 /* Thread names are known for certain only after all samples: two passes where they matter. */
 static int prepare_roots(struct reading *in, struct error *err)
 {
-    if (!in->options->threads && !in->options->processes)
+    if (!in->options->threads && !in->options->processes && !in->options->hosts)
         return 0;
     int r = tracks_read(&in->tracks, in->recording, err);
     if (r < 0)

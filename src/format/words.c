@@ -108,6 +108,11 @@ int words_roots(const struct recording *r, const struct track *track,
     SCOPED_BUF text;
     buf_init(&text);
     int result = 0;
+    if (options->hosts) {
+        buf_add_str(&text, "host ");
+        words_clean(&text, recording_process(r, track->process)->host);
+        result = text.failed ? -SCRY_E_NO_MEMORY : add(context, text.data);
+    }
     if (options->processes && !path_ancestry(&line, r, track->process))
         result = -SCRY_E_NO_MEMORY;
     for (size_t i = 0; i < line.count && result >= 0; i++) {

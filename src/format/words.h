@@ -23,7 +23,7 @@ void words_thread_id(struct buf *b, const struct track *track);
 /* `process PID:"command line"`. */
 void words_process(struct buf *b, const struct rec_process *process);
 /* Calls `add` with the text of each root frame of a track that the options ask for, the outermost
- * first: its processes, then the thread. Where recordings are compared, the thread has no number. Returns the last result of `add`; stops at the first
+ * first: its host, its processes, then the thread. Where recordings are compared, the thread has no number. Returns the last result of `add`; stops at the first
  * negative one. */
 int words_roots(const struct recording *r, const struct track *track,
                 const struct format_options *options, int (*add)(void *context, const char *text),

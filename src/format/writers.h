@@ -9,6 +9,7 @@ typedef int format_writer(struct recording *recording, const struct format_optio
 
 format_writer chrometrace_write;
 format_writer flamegraph_write;
+format_writer json_write;
 format_writer pprof_write;
 format_writer raw_write;
 format_writer scry_write;

@@ -15,6 +15,17 @@ struct convert_values {
     const struct format *format;
     bool threads, function, nolineno, full_filenames, mark_torn;
     bool partial;
+    bool hosts;
+    int processes; /* enum processes */
+};
+
+enum processes { PROCESSES_AUTO, PROCESSES_ALWAYS, PROCESSES_NEVER };
+
+static const char *const processes_choices[] = {
+    [PROCESSES_AUTO] = "auto",
+    [PROCESSES_ALWAYS] = "always",
+    [PROCESSES_NEVER] = "never",
+    NULL,
 };
 
 struct job {
@@ -97,7 +108,8 @@ static int open_recording(struct job *job, struct error *err)
     if (r < 0)
         return r;
     bool tree = recording_info(job->recording)->options & REC_OPT_SUBPROCESSES;
-    job->options.processes = tree || count > 1;
+    job->options.processes = job->values->processes == PROCESSES_ALWAYS ||
+                             (job->values->processes == PROCESSES_AUTO && (tree || count > 1));
     return 0;
 }
 
@@ -144,6 +156,7 @@ static int run(const struct invocation *call, const void *values, struct error *
             {
                 .full_filenames = v->full_filenames,
                 .threads = v->threads,
+                .hosts = v->hosts,
                 .mark_torn = v->mark_torn,
                 .title = "",
                 .tool = call->tool,
@@ -176,6 +189,23 @@ static const struct option options[] = {
     },
     OPTION_FORMAT(struct convert_values, format),
     OPTION_THREADS(struct convert_values, threads),
+    {
+        .name = "processes",
+        .argument = "WHEN",
+        .kind = OPT_CHOICE,
+        .offset = offsetof(struct convert_values, processes),
+        .choices = processes_choices,
+        .group = "Output",
+        .help = "Keep processes apart, each under a frame of its own; auto, if not given, does so "
+                "where there are several",
+    },
+    {
+        .name = "hosts",
+        .kind = OPT_FLAG,
+        .offset = offsetof(struct convert_values, hosts),
+        .group = "Output",
+        .help = "Keep hosts apart, each under a frame of its own",
+    },
     OPTION_FUNCTION(struct convert_values, function),
     OPTION_NOLINENO(struct convert_values, nolineno),
     OPTION_FULL_FILENAMES(struct convert_values, full_filenames),

@@ -38,6 +38,8 @@ struct record_values {
     bool subprocesses, gil, idle, nonblocking;
     bool threads, function, nolineno, full_filenames, mark_torn;
     bool hideprogress, capture;
+    bool progress_lines;
+    const char *host;
 };
 
 enum mode {
@@ -183,7 +185,10 @@ static int open_writer(const struct job *job, struct part *part, scry_nsec ago, 
     buf_init(&command);
     add_command_line(&command, job->call->argv);
     char host[256] = "";
-    gethostname(host, sizeof(host) - 1);
+    if (job->values->host)
+        snprintf(host, sizeof(host), "%s", job->values->host);
+    else
+        gethostname(host, sizeof(host) - 1);
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     struct rec_info info = {
@@ -341,10 +346,13 @@ static int sample(struct job *job, struct error *err)
     signals_set_sampler(job->sampler);
     report_start(&job->voice, pid, &job->options);
     progress_init(&job->progress, !job->values->hideprogress, job->launched, job->options.duration);
+    job->progress.lines = job->values->progress_lines;
     r = sampler_run(job->sampler, on_tick, job, &job->end, err);
     progress_clear(&job->progress);
     signals_set_sampler(NULL);
     job->stats = *sampler_stats(job->sampler);
+    if (job->values->progress_lines)
+        progress_tell(&job->stats);
     sampler_free(job->sampler);
     job->sampler = NULL;
     return r < 0 ? r : job->failed;
@@ -552,6 +560,23 @@ static const struct option options[] = {
     },
     FLAG(0, "hideprogress", hideprogress, "Output",
          "Show no progress line; without a terminal there is none anyway"),
+    {
+        .name = "progress-lines",
+        .kind = OPT_FLAG,
+        .offset = offsetof(struct record_values, progress_lines),
+        .group = "Output",
+        .help = "Print a line on standard output twice a second: progress SECONDS SAMPLES",
+        .hidden = true,
+    },
+    {
+        .name = "host",
+        .argument = "NAME",
+        .kind = OPT_STRING,
+        .offset = offsetof(struct record_values, host),
+        .group = "Output",
+        .help = "What the recording calls this host; its own name if not given",
+        .hidden = true,
+    },
     {
         .name = "capture",
         .kind = OPT_FLAG,

@@ -8,7 +8,24 @@
 #include "tool/commands.h"
 #include "tool/help.h"
 #include "tool/text.h"
+#include "util/json.h"
 #include "util/limits.h"
+
+/* For scry serve, whose jobs are scry itself: the same in a form that can be read back. */
+static void complain_in_json(const struct error *err)
+{
+    struct json j;
+    json_init(&j, stderr, 0);
+    json_begin_object(&j);
+    json_key(&j, "code");
+    json_string(&j, error_symbol(err->code));
+    json_key(&j, "message");
+    json_string(&j, error_text(err));
+    json_key(&j, "hint");
+    json_string(&j, error_hint_text(err));
+    json_end_object(&j);
+    fputc('\n', stderr);
+}
 
 /* One line, whatever the text holds: the sentence, and the remedy in parentheses. */
 static int complain(const char *tool, const struct error *err, int code)
@@ -16,7 +33,12 @@ static int complain(const char *tool, const struct error *err, int code)
     struct error with_code = *err;
     with_code.code = code;
     const char *hint = error_hint_text(&with_code);
+    const char *form = getenv("SCRY_ERRORS");
     fflush(stdout);
+    if (form && strcmp(form, "json") == 0) {
+        complain_in_json(&with_code);
+        return error_exit_status(code);
+    }
     fprintf(stderr, "%s: error: ", tool);
     text_print(stderr, error_text(&with_code));
     if (*hint) {

@@ -79,6 +79,18 @@ static int unknown_name(struct parser *p, const char *written, size_t len)
     return -SCRY_E_USAGE;
 }
 
+static int add_string(struct parser *p, struct strings *to, const char *written, const char *value)
+{
+    if (!*value || to->count == STRINGS_MAX) {
+        error_set(p->err, -SCRY_E_USAGE, *value ? "%s is given too often" : "%s is given nothing",
+                  written);
+        error_hint(p->err, "see --help");
+        return -SCRY_E_USAGE;
+    }
+    to->items[to->count++] = value;
+    return 0;
+}
+
 static int store(struct parser *p, const struct option *option, const char *written,
                  const char *value)
 {
@@ -99,6 +111,8 @@ static int store(struct parser *p, const struct option *option, const char *writ
         }
         *(const char **)at = value;
         return 0;
+    case OPT_STRINGS:
+        return add_string(p, at, written, value);
     case OPT_PID:
         if (*(pid_t *)at) {
             error_set(p->err, -SCRY_E_USAGE, "%s is given twice", written);

@@ -12,6 +12,7 @@ enum option_kind {
     OPT_FLAG,        /* bool */
     OPT_COUNT,       /* int: how often it was given */
     OPT_STRING,      /* const char * */
+    OPT_STRINGS,     /* struct strings: may be given several times */
     OPT_FILE,        /* const char *: a path; completions offer files */
     OPT_PID,         /* pid_t: decimal, or hexadecimal with 0x */
     OPT_RATE,        /* double: per second */
@@ -23,6 +24,13 @@ enum option_kind {
     OPT_HELP,        /* options_parse() returns OPTIONS_HELP at once */
     OPT_VERSION,     /* the same with OPTIONS_VERSION */
     OPT_UNAVAILABLE, /* py-spy has it and scry has not: `help` is the sentence the user gets */
+};
+
+#define STRINGS_MAX 1100
+
+struct strings {
+    const char *items[STRINGS_MAX];
+    size_t count;
 };
 
 struct option {

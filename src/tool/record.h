@@ -78,6 +78,8 @@ struct progress {
     bool visible;       /* a line stands on the terminal now */
     bool shares_screen; /* with a launched program: the line has a row of its own */
     int row;            /* which; 0 = not yet set apart */
+    bool lines;         /* for a program: a line on standard output twice a second */
+    scry_nsec told;     /* when the last such line was due */
     scry_nsec duration;
 };
 
@@ -85,5 +87,7 @@ struct progress {
 void progress_init(struct progress *p, bool wanted, bool launched, scry_nsec duration);
 void progress_update(struct progress *p, const struct sampler_stats *stats);
 void progress_clear(struct progress *p);
+/* One line for a program, now. */
+void progress_tell(const struct sampler_stats *stats);
 
 #endif

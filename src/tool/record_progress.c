@@ -43,8 +43,25 @@ void progress_init(struct progress *p, bool wanted, bool launched, scry_nsec dur
         p->shown = false;
 }
 
+/* "progress SECONDS SAMPLES" */
+static void tell(struct progress *p, const struct sampler_stats *stats)
+{
+    if (p->told && stats->elapsed < p->told + SCRY_NSEC_PER_SEC / 2)
+        return;
+    p->told = stats->elapsed;
+    progress_tell(stats);
+}
+
+void progress_tell(const struct sampler_stats *stats)
+{
+    printf("progress %.3f %" PRIu64 "\n", (double)stats->elapsed / 1e9, stats->samples);
+    fflush(stdout);
+}
+
 void progress_update(struct progress *p, const struct sampler_stats *stats)
 {
+    if (p->lines)
+        tell(p, stats);
     if (!p->shown)
         return;
     struct winsize size = screen();
