@@ -51,7 +51,7 @@ check_tools() {
         command -v $tool >/dev/null || missing+=("$tool")
     done
     if command -v pkg-config >/dev/null; then
-        for library in gnutls jansson libcap-ng libcurl libelf libmicrohttpd libprotobuf-c libseccomp libzstd sqlite3 zlib \
+        for library in gnutls jansson libcap-ng libcurl libelf libmicrohttpd libprotobuf-c libseccomp libzstd ncursesw sqlite3 zlib \
             cmocka; do
             pkg-config --exists $library || missing+=("$library-headers")
         done

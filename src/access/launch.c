@@ -87,8 +87,16 @@ static bool is_nowhere(const char *name)
     }
 }
 
+static int take_streams(const int streams[3])
+{
+    for (int fd = 0; fd < 3; fd++)
+        if (streams[fd] >= 0 && dup2(streams[fd], fd) < 0)
+            return -errno;
+    return 0;
+}
+
 /* In the child: only what is safe after a fork. Returns only on failure. */
-static int become(char *const argv[], const struct identity *id)
+static int become(char *const argv[], const int streams[3], const struct identity *id)
 {
     struct sigaction act = {.sa_handler = SIG_DFL};
     for (int n = 1; n < NSIG; n++)
@@ -97,7 +105,9 @@ static int become(char *const argv[], const struct identity *id)
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     limits_restore_files();
-    int rc = take_identity(id);
+    int rc = take_streams(streams);
+    if (rc == 0)
+        rc = take_identity(id);
     if (rc)
         return -rc;
     execvp(argv[0], argv);
@@ -134,6 +144,13 @@ static int read_failure(int fd)
 
 int launch_program(struct launch *l, char *const argv[], struct error *err)
 {
+    static const int own[3] = {-1, -1, -1};
+    return launch_program_with(l, argv, own, err);
+}
+
+int launch_program_with(struct launch *l, char *const argv[], const int streams[3],
+                        struct error *err)
+{
     struct identity id;
     int ends[2];
     *l = (struct launch){0};
@@ -145,7 +162,7 @@ int launch_program(struct launch *l, char *const argv[], struct error *err)
     pid_t pid = fork();
     if (pid == 0) {
         close(ends[0]);
-        int why = become(argv, &id);
+        int why = become(argv, streams, &id);
         if (write(ends[1], &why, sizeof(why)) < 0)
             _exit(126);
         _exit(127);

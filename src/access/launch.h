@@ -15,6 +15,10 @@ struct launch {
  * it), not by a silent child. The child has default signal handling and an empty signal mask, keeps
  * standard streams, and under sudo runs as the calling user (SUDO_UID, SUDO_GID, their groups). */
 int launch_program(struct launch *l, char *const argv[], struct error *err);
+/* The same with other standard streams: input, output, error; -1 keeps scry's own. The descriptors
+ * stay the caller's. */
+int launch_program_with(struct launch *l, char *const argv[], const int streams[3],
+                        struct error *err);
 /* Has it ended? Never blocks; safe beside ptrace. */
 bool launch_poll(struct launch *l);
 /* End it: SIGTERM, and SIGKILL when it is still there after `grace`. Reaps it. */

@@ -32,7 +32,7 @@ struct sampler {
     scry_nsec next_whole;
     bool whole;  /* this look has every thread, and what it waits for */
     bool rested; /* since the last look */
-    atomic_bool gil_only, idle, paused;
+    atomic_bool gil_only, idle, paused, resting;
     struct tree tree;
     struct sampler_stats stats;
     struct budget budget; /* with options.overhead */
@@ -103,6 +103,11 @@ void sampler_choose(struct sampler *s, bool gil_only, bool idle)
 void sampler_pause(struct sampler *s, bool paused)
 {
     s->paused = paused;
+}
+
+bool sampler_rests(struct sampler *s)
+{
+    return s->resting;
 }
 
 scry_nsec sampler_switch(struct sampler *s, struct sample_sink *sink)
@@ -455,7 +460,8 @@ static int run(struct sampler *s, bool (*tick)(const struct sampler_stats *, voi
             *ret_end = SAMPLER_DURATION;
             return 0;
         }
-        if (s->paused) {
+        s->resting = s->paused;
+        if (s->resting) {
             rest(s, &slot, &next);
             if (tree_ended(&s->tree)) {
                 *ret_end = SAMPLER_EXITED;

@@ -53,6 +53,7 @@ scry_nsec sampler_switch(struct sampler *s, struct sample_sink *sink);
  * counts as missed. */
 void sampler_choose(struct sampler *s, bool gil_only, bool idle);
 void sampler_pause(struct sampler *s, bool paused);
+bool sampler_rests(struct sampler *s); /* paused, and the look that was under way is over */
 const struct sampler_stats *sampler_stats(const struct sampler *s);
 void sampler_free(struct sampler *s);
 
