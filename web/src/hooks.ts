@@ -1,5 +1,6 @@
 /* Hooks that several views share. */
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import type { RefObject } from 'preact';
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 export interface Asked<T> {
   value: T | null;
@@ -87,16 +88,16 @@ export function useKey(key: string, act: () => void): void {
   }, [key]);
 }
 
-export function useSize<E extends HTMLElement>(): { ref: (element: E | null) => void; width: number; height: number } {
+export function useSize(of: RefObject<HTMLElement | null>): { width: number; height: number } {
   const [size, setSize] = useState({ width: 0, height: 0 });
-  const observer = useRef<ResizeObserver | null>(null);
-  const ref = useCallback((element: E | null) => {
-    observer.current?.disconnect();
-    if (!element) return;
+  useLayoutEffect(() => {
+    const element = of.current;
+    if (!element) return undefined;
     const measure = (): void => setSize({ width: element.clientWidth, height: element.clientHeight });
-    observer.current = new ResizeObserver(measure);
-    observer.current.observe(element);
+    const observer = new ResizeObserver(measure);
+    observer.observe(element);
     measure();
+    return () => observer.disconnect();
   }, []);
-  return { ref, ...size };
+  return size;
 }

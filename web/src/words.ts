@@ -46,7 +46,7 @@ export const words = {
   waiting: ['Waiting for', '等待'],
   python: ['Python', 'Python'],
   user: ['User', '用户'],
-  container: ['Pod or container', 'Pod 或容器'],
+  container: ['Container', '容器'],
   actions: ['Actions', '操作'],
   runs: ['running', '运行中'],
   noAccess: ['no access', '无权限'],

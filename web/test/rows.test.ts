@@ -3,6 +3,7 @@ import { test } from 'node:test';
 
 import type { DumpThread, NodeInfo, ProcessInfo } from '../src/api.ts';
 import { arrange, filtered, inOrderOf, keyOf, sorted, type ListOptions } from '../src/model/rows.ts';
+import { offsets, rowAt } from '../src/model/offsets.ts';
 import { asText, foldThreads, waitSummary } from '../src/model/stacks.ts';
 import { shortCommand } from '../src/text.ts';
 
@@ -87,4 +88,11 @@ test('a command line in little room', () => {
   assert.equal(shortCommand('/opt/venv/bin/python3.11 -m train --epochs 3'), 'python3.11 -m train --epochs 3');
   assert.equal(shortCommand('ray::train_step'), 'ray::train_step');
   assert.equal(shortCommand('/usr/bin/gunicorn app:app'), '/usr/bin/gunicorn app:app');
+});
+
+test('rows of different heights: where they are and which is where', () => {
+  const tops = offsets(4, (i) => [10, 30, 10, 30][i]!);
+  assert.deepEqual([...tops], [0, 10, 40, 50, 80]);
+  assert.deepEqual([-5, 0, 9, 10, 39, 40, 79, 80, 999].map((at) => rowAt(tops, at)), [0, 0, 0, 1, 1, 2, 3, 3, 3]);
+  assert.equal(rowAt(offsets(0, () => 1), 5), 0);
 });

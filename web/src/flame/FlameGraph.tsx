@@ -58,8 +58,8 @@ interface Tip {
 export function FlameGraph(props: Props) {
   const { tree, dark, matches, byLine, selected, zoomed, onSelect, onZoom } = props;
   const layout = useMemo(() => layOut(tree, props.widths), [tree, props.widths]);
-  const { ref: measure, width, height } = useSize<HTMLDivElement>();
   const scroller = useRef<HTMLDivElement>(null);
+  const { width, height } = useSize(scroller);
   const canvas = useRef<HTMLCanvasElement>(null);
   const [scroll, setScroll] = useState(0);
   const [tip, setTip] = useState<Tip | null>(null);
@@ -111,11 +111,12 @@ export function FlameGraph(props: Props) {
     <div class="flame">
       <div
         class="flame-scroll"
+        style={{ height: `max(240px, min(${tree.height * ROW + 4}px, 100dvh - 300px))` }}
         role="application"
         aria-label={t('flameLabel')}
         aria-describedby="flame-said"
         tabIndex={0}
-        ref={(element) => { scroller.current = element; measure(element); }}
+        ref={scroller}
         onScroll={(event) => setScroll(event.currentTarget.scrollTop)}
         onKeyDown={pressed}
         onFocus={() => { if (selected < 0) onSelect(Math.max(0, zoomed)); }}

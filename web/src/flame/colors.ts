@@ -7,7 +7,9 @@ export interface Paint {
   text: string;
 }
 
-const HUES = [28, 48, 78, 140, 170, 205, 245, 280, 320, 350];
+/* Hue and how much of it: greens look louder than they are. */
+const TONES: [number, number][] = [[32, 0.075], [55, 0.08], [82, 0.085], [112, 0.06], [150, 0.045], [195, 0.042], [232, 0.055], [268, 0.055], [305, 0.052],
+  [350, 0.06]];
 
 function hashOf(text: string): number {
   let h = 2166136261;
@@ -42,7 +44,8 @@ export function paintOf(label: Label, dark: boolean): Paint {
   if (isStandard(label.frame.file)) return tone(70, 0.02, 0.02);
   const hash = hashOf(packageOf(label.frame.file) || label.frame.file);
   const shade = ((hashOf(label.name) % 7) - 3) * 0.008;
-  return tone(HUES[hash % HUES.length]!, 0.085, shade);
+  const [hue, chroma] = TONES[hash % TONES.length]!;
+  return tone(hue, chroma, shade);
 }
 
 /* share: how much more (or less) of the whole than before, -1 to 1. */
@@ -50,7 +53,7 @@ export function paintOfChange(share: number, dark: boolean): Paint {
   const strength = Math.min(1, Math.sqrt(Math.abs(share)) * 2.2);
   const hue = share > 0 ? 30 : 245;
   const light = dark ? 0.34 + strength * 0.14 : 0.955 - strength * 0.17;
-  const chroma = Math.abs(share) < 0.0005 ? 0 : 0.02 + strength * 0.11;
+  const chroma = Math.abs(share) < 0.0005 ? 0 : 0.02 + strength * 0.09;
   return { fill: `oklch(${light.toFixed(3)} ${chroma.toFixed(3)} ${hue})`, text: dark ? '#eceff1' : '#22262b' };
 }
 

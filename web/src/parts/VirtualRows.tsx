@@ -1,12 +1,14 @@
-/* A long list of which only the rows in sight exist. All rows are equally high. */
+/* A long list of which only the rows in sight exist. Each row says how high it is. */
 import type { ComponentChildren } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 
 import { useSize } from '../hooks.ts';
+import { offsets, rowAt } from '../model/offsets.ts';
 
 interface Props {
   count: number;
-  height: number; /* of a row, pixels */
+  height: (index: number) => number; /* pixels */
+  of: unknown; /* what the heights follow from: they are asked for again when it changes */
   row: (index: number) => ComponentChildren;
   header?: ComponentChildren;
   class?: string;
@@ -18,11 +20,12 @@ interface Props {
 const SPARE = 6; /* rows beyond the edges, so that scrolling does not show gaps */
 
 export function VirtualRows(props: Props) {
-  const { ref: measure, height } = useSize<HTMLDivElement>();
-  const box = useRef<HTMLDivElement | null>(null);
+  const box = useRef<HTMLDivElement>(null);
+  const { height } = useSize(box);
   const [top, setTop] = useState(0);
-  const first = Math.max(0, Math.floor(top / props.height) - SPARE);
-  const last = Math.min(props.count, Math.ceil((top + height) / props.height) + SPARE);
+  const tops = useMemo(() => offsets(props.count, props.height), [props.of]);
+  const first = Math.max(0, rowAt(tops, top) - SPARE);
+  const last = Math.min(props.count, rowAt(tops, top + height) + 1 + SPARE);
 
   /* A list that became shorter ends before the place one had scrolled to. */
   useEffect(() => {
@@ -36,14 +39,14 @@ export function VirtualRows(props: Props) {
       aria-label={props.label}
       aria-rowcount={props.count + 1}
       tabIndex={0}
-      ref={(element) => { box.current = element; measure(element); }}
+      ref={box}
       onScroll={(event) => setTop(event.currentTarget.scrollTop)}
       onMouseEnter={() => props.onHover?.(true)}
       onMouseLeave={() => props.onHover?.(false)}
     >
       {props.header}
-      <div class="rows-room" role="rowgroup" style={{ height: `${props.count * props.height}px` }}>
-        <div style={{ transform: `translateY(${first * props.height}px)` }} role="presentation">
+      <div class="rows-room" role="rowgroup" style={{ height: `${tops[props.count]}px` }}>
+        <div style={{ transform: `translateY(${tops[first]}px)` }} role="presentation">
           {Array.from({ length: Math.max(0, last - first) }, (_, i) => props.row(first + i))}
         </div>
       </div>

@@ -78,6 +78,7 @@ export function Cluster({ info }: { info: Info | null }) {
   const found = useMemo(() => filtered(processes, options.filter), [value, options.filter]);
   const ordered = useOrder(found, options, resting);
   const rows = useMemo(() => arrange(ordered, value?.nodes ?? [], options), [ordered, value, options]);
+  const shape = useMemo(() => ({}), [rows, narrow]);
   const { keys, setKeys, toggle } = useSelection(value?.processes ?? null);
 
   const sortBy = (sort: SortKey): void => setOptions((o) => (
@@ -129,7 +130,8 @@ export function Cluster({ info }: { info: Info | null }) {
         role="table"
         label={t('processTable')}
         count={rows.length}
-        height={narrow ? 116 : 42}
+        height={(i) => (narrow ? (rows[i]!.process ? 112 : 76) : 42)}
+        of={shape}
         onHover={setResting}
         header={(
           <HeaderRow
