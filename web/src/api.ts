@@ -225,6 +225,15 @@ async function ask<T>(url: string, init: RequestInit = {}): Promise<T> {
   return (response.status === 204 ? undefined : await response.json()) as T;
 }
 
+/* Why an event stream was refused; null if it is not, any more. */
+export async function refusal(url: string): Promise<ApiError | null> {
+  const control = new AbortController();
+  const response = await fetch(url, { signal: control.signal });
+  if (!response.ok) return failure(response);
+  control.abort();
+  return null;
+}
+
 const send = <T>(method: string, url: string, body?: unknown): Promise<T> => ask<T>(url, {
   method, ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' } }),
 });

@@ -24,6 +24,7 @@ export function foldThreads(threads: DumpThread[]): StackGroup[] {
     if (group) group.threads.push(thread);
     else groups.set(key, { key, frames: thread.frames, threads: [thread], wait: thread.active ? '' : thread.wait ?? '' });
   }
+  for (const { threads: members } of groups.values()) members.sort((a, b) => a.pid - b.pid || (a.os_thread_id ?? 0) - (b.os_thread_id ?? 0));
   const rank = (g: StackGroup): number => (g.threads[0]!.active ? 2 : g.wait ? 0 : 1);
   return [...groups.values()].sort((a, b) => rank(a) - rank(b) || b.threads.length - a.threads.length ||
     a.wait.localeCompare(b.wait));

@@ -1,10 +1,10 @@
 /* What a process does at the moment, as a table that renews itself. */
 import { useEffect, useState } from 'preact/hooks';
 
-import { api, type Top as TopEvent, type TopFunction, type TopOptions } from '../api.ts';
+import { api, refusal, type Top as TopEvent, type TopFunction, type TopOptions } from '../api.ts';
 import { count, t } from '../i18n.ts';
 import { Bar } from '../parts/Bar.tsx';
-import { Loading, Nothing } from '../parts/Problem.tsx';
+import { Loading, Nothing, Problem } from '../parts/Problem.tsx';
 import { Toggle } from '../parts/Toggle.tsx';
 import { setOption, type Route } from '../router.ts';
 import { whole } from '../text.ts';
@@ -14,24 +14,30 @@ interface Stream {
   top: TopEvent | null;
   lost: boolean;
   ended: string;
+  error: Error | null;
 }
+const nothingYet: Stream = { top: null, lost: false, ended: '', error: null };
 
 /* The stream is closed while paused or out of sight, so that nobody samples a process for nobody. */
 function useTop(url: string, running: boolean): Stream {
-  const [state, setState] = useState<Stream>({ top: null, lost: false, ended: '' });
+  const [state, setState] = useState(nothingYet);
   useEffect(() => {
     if (!running) return undefined;
     const source = new EventSource(url);
-    setState((s) => ({ ...s, lost: false, ended: '' }));
+    setState((s) => ({ ...nothingYet, top: s.top }));
     source.addEventListener('top', (event) => {
-      setState({ top: JSON.parse((event as MessageEvent<string>).data) as TopEvent, lost: false, ended: '' });
+      setState({ ...nothingYet, top: JSON.parse((event as MessageEvent<string>).data) as TopEvent });
     });
     source.addEventListener('end', (event) => {
       const { reason = '' } = JSON.parse((event as MessageEvent<string>).data) as { reason?: string };
       source.close();
       setState((s) => ({ ...s, ended: reason || '?' }));
     });
-    source.onerror = () => setState((s) => ({ ...s, lost: true }));
+    source.onerror = () => {
+      setState((s) => ({ ...s, lost: true }));
+      /* A stream that was refused does not say why; the same question asked plainly does. */
+      if (source.readyState === EventSource.CLOSED) refusal(url).then((error) => setState((s) => ({ ...s, error })), () => undefined);
+    };
     return () => source.close();
   }, [url, running]);
   return state;
@@ -102,7 +108,7 @@ export function Top({ route }: { route: Route }) {
     rate: 100, native: option('native'), idle: option('idle'), gil: option('gil'), subprocesses: option('subprocesses'),
   };
   const url = api.topAddress(node, pid, options);
-  const { top, lost, ended } = useTop(turn ? `${url}#${turn}` : url, !paused && visible);
+  const { top, lost, ended, error } = useTop(turn ? `${url}#${turn}` : url, !paused && visible);
   const toggle = (name: string) => (on: boolean): void => setOption(name, on ? '1' : null);
   return (
     <section class="page">
@@ -115,7 +121,8 @@ export function Top({ route }: { route: Route }) {
         <Toggle on={options.subprocesses} text={t('subprocesses')} hint={t('subprocessesHint')} onChange={toggle('subprocesses')} />
       </div>
       {ended && <p class="notice" role="status">{t('topEnded', { why: ended })} <button type="button" class="link" onClick={() => setTurn(turn + 1)}>{t('reconnect')}</button></p>}
-      {lost && !ended && <p class="notice" role="status">{t('topLost')}</p>}
+      {error && <Problem error={error} retry={() => setTurn(turn + 1)} />}
+      {lost && !ended && !error && <p class="notice" role="status">{t('topLost')}</p>}
       {!top && !ended && !lost && <Loading />}
       {top && (
         <>
