@@ -8,9 +8,21 @@ const VIEWER = new URL('node_modules/speedscope/', import.meta.url).pathname;
 /* Not needed here: a sample profile, and the reader of a format that scry does not write. */
 const LEFT_OUT = /^perf-vertx|\.wasm$|^file-format-schema|^release\.txt/;
 
-/* One library in there asks for a module by eval, to hide it from bundlers, and goes on without it. The page's policy
- * forbids eval, which would show as an error in the console; so it goes on without at once. */
-const HIDDEN_REQUIRE = 'eval("quire".replace(/^/,"re"))(moduleName)';
+/* Two things in there that the page's policy forbids, and that would show as errors in the console: a library asks for a
+ * module by eval, to hide it from bundlers, and goes on without it; and C++ names are demangled by WebAssembly, though
+ * those that scry writes are demangled already. So it goes on without both at once. */
+const TAKEN_OUT: [string, string][] = [
+  ['eval("quire".replace(/^/,"re"))(moduleName)', 'null'],
+  ['WebAssembly.instantiate(n.wasm,', 'new Promise(()=>{},n.wasm,'],
+];
+
+function patched(script: string): string {
+  for (const [from, by] of TAKEN_OUT) {
+    if (script.split(from).length !== 2) throw new Error(`speedscope has changed: '${from}' is not there once`);
+    script = script.replace(from, () => by);
+  }
+  return script;
+}
 
 function speedscope(): Plugin {
   let out = '';
@@ -22,8 +34,8 @@ function speedscope(): Plugin {
       const from = join(VIEWER, 'dist/release');
       mkdirSync(out, { recursive: true });
       for (const name of readdirSync(from).filter((file) => !LEFT_OUT.test(file))) {
-        if (!name.endsWith('.js')) cpSync(join(from, name), join(out, name));
-        else writeFileSync(join(out, name), readFileSync(join(from, name), 'utf8').replace(HIDDEN_REQUIRE, 'null'));
+        if (/^speedscope.*\.js$/.test(name)) writeFileSync(join(out, name), patched(readFileSync(join(from, name), 'utf8')));
+        else cpSync(join(from, name), join(out, name));
       }
       cpSync(join(VIEWER, 'LICENSE'), join(out, 'LICENSE'));
     },

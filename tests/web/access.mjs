@@ -18,7 +18,7 @@ export const access = {
     const light = await open('#/cluster');
     const first = await recordProcess(light, worker);
     const found = [];
-    const views = ['#/cluster', `#/stack/self/${worker}`, `#/top/self/${worker}`, `#/recording/${first}`, `#/recording/${first}?view=functions`,
+    const views = ['#/cluster', `#/stack/self/${worker}`, `#/recording/${first}`, `#/recording/${first}?view=functions`,
       `#/recording/${first}?view=files`, '#/history', `#/diff/${first}/${first}`, `#/diff/${first}/${first}?view=functions`, '#/nowhere'];
     for (const dark of [false, true]) {
       const page = dark ? await open('#/cluster', { dark }) : light;
@@ -63,7 +63,7 @@ export const access = {
     await find(page, worker);
     await fits(page);
     const id = await recordProcess(page, worker);
-    for (const view of [`#/recording/${id}`, `#/recording/${id}?view=functions`, `#/stack/self/${worker}`, '#/history', `#/top/self/${worker}`, `#/diff/${id}/${id}`]) {
+    for (const view of [`#/recording/${id}`, `#/recording/${id}?view=functions`, `#/stack/self/${worker}`, '#/history', `#/diff/${id}/${id}`]) {
       await page.evaluate((hash) => { location.hash = hash; }, view);
       await page.waitForFunction(() => !document.querySelector('.loading') && document.querySelector('main h1'));
       await fits(page);
