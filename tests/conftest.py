@@ -1,6 +1,7 @@
 """What every Python test shares: the interpreters found, and the scry to test."""
 
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -23,6 +24,12 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "pythons(since=(3, 7), until=(3, 99)): the versions a test that takes `python` runs on",
     )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """`--dist loadgroup` puts the group behind a test's name; who runs again what failed looks for the name alone."""
+    report.nodeid = re.sub(r"@[\w-]+$", "", report.nodeid)
 
 
 def pytest_report_header() -> list[str]:
