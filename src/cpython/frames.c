@@ -37,6 +37,8 @@ struct walk_memory {
     const struct py_code **codes;
     size_t code_cap;
     struct window window;
+    uint64_t generation; /* how many code objects have died */
+    bool has_generation;
     unsigned char *copies; /* of frame objects */
     size_t copies_cap;
 };
@@ -286,13 +288,17 @@ static int start_walk(struct python *py, const struct py_thread *t, struct windo
     const struct layout *l = &py->layout;
     bool through_cframe = l->ts_current_frame == LAYOUT_NONE;
     uint64_t chunk_and_top[2], frame;
+    struct walk_memory *m = py->walk;
+    m->has_generation = l->is_code_object_generation != LAYOUT_NONE;
     struct mem_range ranges[] = {
         {t->tstate + (scry_addr)(through_cframe ? l->ts_cframe : l->ts_current_frame), &frame, 8},
         {t->tstate + (scry_addr)l->ts_datastack_chunk, chunk_and_top, 16},
+        {t->interp + (scry_addr)l->is_code_object_generation, &m->generation, 8},
     };
-    int got = mem_readv(py->view.mem, ranges, 2);
+    int got = mem_readv(py->view.mem, ranges, m->has_generation ? 3 : 2);
     if (got < 2)
         return got < 0 ? got : -SCRY_E_READ;
+    m->has_generation &= got > 2;
     *ret = (struct walk_start){.leaf = frame};
     int r = through_cframe && frame ? read_cframes(py, frame, ret) : 0;
     if (r < 0)
@@ -349,7 +355,7 @@ static int walk_chain(struct python *py, struct walk_memory *m, scry_addr at, sc
         ended_in_shim = raw_u8(r, l->if_owner) >= OWNER_SHIM;
         at = raw_u64(r, l->if_previous);
     }
-    return ended_in_shim || !walk_ends_in_shim(l) || !m->found.count ? 0 : -SCRY_E_TORN;
+    return walk_has_end(l, &m->found, ended_in_shim) ? 0 : -SCRY_E_TORN;
 }
 
 /* An evaluator that has just been entered may not have linked its first frame to its caller yet: the link is what
@@ -370,6 +376,26 @@ static int walk_interpreter_frames(struct python *py, const struct py_thread *t,
     m->found.count = m->found.count && has_not_begun(&py->layout, &m->found.items[0]);
     m->window.next_chunk = start.chunk;
     return walk_chain(py, m, start.outer, start.outer, &met_outer);
+}
+
+bool walk_has_end(const struct layout *l, const struct found_frames *found, bool ended_in_shim)
+{
+    if (!found->count || l->if_size == LAYOUT_NONE)
+        return true;
+    return l->if_is_entry == LAYOUT_NONE ? ended_in_shim : found->items[found->count - 1].is_entry;
+}
+
+bool walk_copy(const struct python *py, struct walk_copy *ret)
+{
+    const struct walk_memory *m = py->walk;
+    if (!m || !m->has_generation || !m->found.count)
+        return false;
+    for (size_t i = 0; i < m->found.count; i++)
+        if (!window_holds(&m->window, m->found.items[i].addr, (size_t)py->layout.if_size))
+            return false;
+    *ret = (struct walk_copy){&m->found, m->window.data, m->window.start, m->window.len,
+                              m->generation};
+    return true;
 }
 
 /* ---- what they run ---- */

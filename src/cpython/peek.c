@@ -3,41 +3,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cpython/copies.h"
 #include "cpython/raw.h"
 #include "cpython/walk.h"
 #include "util/table.h"
 
 #define RECENT           16
 #define RECENT_PER_STACK 3
-#define MAX_RANGES       8192
-#define MERGE_GAP        512 /* ranges closer than this are read as one: bytes are cheaper than ranges */
-#define CHUNK_SLACK                                                                                \
-    1024 /* read so far beyond the live end of the data stack: it may have grown                   \
-          */
+/* So much is read beyond the live end of the data stack: it may have grown. */
+#define CHUNK_SLACK    1024
 #define MAX_FRAME_SPAN 65536
 #define CFRAME_SIZE    24
 #define CHURN_LOOKS    256 /* check code objects one by one for so long after one was freed */
-#define SPAN_MAX       4096
-
-enum copies {
-    TWICE,
-    ONCE, /* cannot change while the rest is as it was: shims, code objects */
-};
-
-struct range {
-    scry_addr addr;
-    uint32_t len;
-    uint32_t at; /* in each copy */
-    enum copies copies;
-};
+#define WARM_MOST      32  /* ranges; more take too long */
+#define FULL_FIRST     4   /* full readings after one that should have been quick and was not ... */
+#define FULL_MOST      1024
 
 struct peek {
-    struct range *ranges; /* by address; TWICE before ONCE where they would overlap */
-    size_t count, cap;
-    size_t twice_count; /* ranges read twice stand before those read once */
-    size_t twice_size, once_size;
-    unsigned char *data; /* first copy, second copy, once */
-    size_t data_cap;
+    struct copies full;
+    struct copies quick[2];      /* one is read into, the other may hold what is compared with */
+    const struct copies *in_use; /* what the next reading fills */
+    bool warm;
+    bool saw_it_run;
+    bool has_guess;
 
     scry_addr tstate;
     size_t tstate_len;
@@ -45,7 +33,17 @@ struct peek {
     struct found_frames found; /* of this reading */
     struct found_frames last;  /* of the last one that was proved */
     bool has_last;
-    bool has_guess;
+    struct {
+        const unsigned char *copy; /* of the data stack when `last` was proved; NULL = none */
+        struct copies_range range;
+        size_t len; /* of the copy */
+        uint64_t generation;
+    } kept;
+    unsigned char *trusted; /* such a copy, by other means */
+    size_t trusted_cap;
+    int full_for;   /* so many readings before the next quick one */
+    int full_after; /* the next quick one that fails */
+
     scry_addr recent[RECENT]; /* frames outside of the data stack that were innermost lately */
     unsigned recent_next;
     scry_addr recent_code[RECENT];
@@ -54,38 +52,49 @@ struct peek {
     unsigned recent_cframe_next;
     int churn; /* looks for which code objects are still checked one by one */
 
-    struct py_thread scratch;  /* for walks that only learn */
-    struct walk_place *places; /* the prediction, before it is made into ranges */
-    size_t place_count, place_cap;
+    struct py_thread scratch; /* for walks that only learn */
 };
 
 struct peek *peek_new(void)
 {
-    return calloc(1, sizeof(struct peek));
+    struct peek *p = calloc(1, sizeof(*p));
+    if (p) {
+        p->in_use = &p->full;
+        p->full_after = FULL_FIRST;
+    }
+    return p;
 }
 
 void peek_free(struct peek *p)
 {
     if (!p)
         return;
-    free(p->ranges);
-    free(p->data);
-    free(p->places);
+    copies_done(&p->full);
+    copies_done(&p->quick[0]);
+    copies_done(&p->quick[1]);
+    free(p->trusted);
     found_done(&p->found);
     found_done(&p->last);
     free(p->scratch.frames);
     free(p);
 }
 
+static void forget_last(struct peek *p)
+{
+    p->has_last = false;
+    p->kept.copy = NULL;
+}
+
 void peek_reset(struct peek *p)
 {
-    p->has_guess = p->has_last = false;
-    p->place_count = 0;
+    p->has_guess = false;
+    forget_last(p);
 }
 
 void peek_invalidate(struct peek *p)
 {
-    p->has_last = false;
+    forget_last(p);
+    p->in_use = &p->full;
 }
 
 bool peek_sees_variables(const struct python *py)
@@ -93,149 +102,29 @@ bool peek_sees_variables(const struct python *py)
     return py->layout.if_size != LAYOUT_NONE;
 }
 
+bool peek_saw_it_run(const struct peek *p)
+{
+    return p->saw_it_run;
+}
+
 bool peek_has_guess(const struct peek *p)
 {
     return p->has_guess;
 }
 
-/* ---- from places to ranges ---- */
-
-static bool add_place(struct peek *p, scry_addr addr, size_t len, bool fixed)
+void peek_warm(struct peek *p, bool warm)
 {
-    if (!addr || !len)
-        return true;
-    if (p->place_count == p->place_cap) {
-        size_t cap = p->place_cap ? p->place_cap * 2 : 32;
-        struct walk_place *grown =
-            cap <= MAX_RANGES ? realloc(p->places, cap * sizeof(*grown)) : NULL;
-        if (!grown)
-            return false;
-        p->places = grown;
-        p->place_cap = cap;
-    }
-    p->places[p->place_count++] = (struct walk_place){.addr = addr, .len = len, .fixed = fixed};
-    return true;
-}
-
-static bool comes_before(const struct walk_place *x, const struct walk_place *y)
-{
-    return x->fixed != y->fixed ? !x->fixed : x->addr < y->addr;
-}
-
-/* Shell sort: in place, for the C library's allocates, and quick on what is nearly sorted. */
-static void sort_places(struct walk_place *places, size_t count)
-{
-    for (size_t gap = count / 2; gap > 0; gap = gap == 2 ? 1 : gap * 5 / 11) {
-        for (size_t i = gap; i < count; i++) {
-            struct walk_place moving = places[i];
-            size_t k = i;
-            for (; k >= gap && comes_before(&moving, &places[k - gap]); k -= gap)
-                places[k] = places[k - gap];
-            places[k] = moving;
-        }
-    }
-}
-
-/* Neighbours become one range where the gap is small and on pages that are read anyway: the gap
- * must not reach over a page that may not be there. */
-static bool joins(const struct range *r, const struct walk_place *place)
-{
-    scry_addr end = r->addr + r->len;
-    return place->addr <= end + MERGE_GAP &&
-           (place->addr <= end || (end - 1) / SPAN_MAX == place->addr / SPAN_MAX ||
-            place->addr - end < 64);
-}
-
-static bool make_ranges(struct peek *p)
-{
-    sort_places(p->places, p->place_count);
-    if (p->cap < p->place_count) {
-        struct range *grown = realloc(p->ranges, p->place_count * sizeof(*grown));
-        if (!grown)
-            return false;
-        p->ranges = grown;
-        p->cap = p->place_count;
-    }
-    p->count = 0;
-    for (size_t i = 0; i < p->place_count; i++) {
-        const struct walk_place *place = &p->places[i];
-        enum copies copies = place->fixed ? ONCE : TWICE;
-        struct range *r = p->count ? &p->ranges[p->count - 1] : NULL;
-        if (r && r->copies == copies && joins(r, place)) {
-            if (place->addr + place->len > r->addr + r->len)
-                r->len = (uint32_t)(place->addr + place->len - r->addr);
-        } else {
-            p->ranges[p->count++] = (struct range){place->addr, (uint32_t)place->len, 0, copies};
-        }
-    }
-    p->twice_size = p->once_size = p->twice_count = 0;
-    for (size_t i = 0; i < p->count; i++) {
-        size_t *size = p->ranges[i].copies == ONCE ? &p->once_size : &p->twice_size;
-        p->twice_count += p->ranges[i].copies == TWICE;
-        p->ranges[i].at = (uint32_t)*size;
-        *size += p->ranges[i].len;
-    }
-    size_t need = 2 * p->twice_size + p->once_size;
-    if (need > MAX_CHUNK)
-        return false;
-    if (p->data_cap < need) {
-        unsigned char *grown = realloc(p->data, need);
-        if (!grown)
-            return false;
-        p->data = grown;
-        p->data_cap = need;
-    }
-    p->has_guess = true;
-    return true;
-}
-
-/* The range of this group that holds [addr, addr+len), or NULL. */
-static const struct range *find_range(const struct range *ranges, size_t count, scry_addr addr,
-                                      size_t len)
-{
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (ranges[middle].addr <= addr)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (!low)
-        return NULL;
-    const struct range *r = &ranges[low - 1];
-    return addr - r->addr <= r->len && len <= r->len - (addr - r->addr) ? r : NULL;
-}
-
-/* The copy of [addr, addr+len), or NULL where it was not read. `second` picks the copy. */
-static const unsigned char *copy_of(const struct peek *p, scry_addr addr, size_t len, bool second)
-{
-    const struct range *r = find_range(p->ranges, p->twice_count, addr, len);
-    if (r)
-        return p->data + (second ? p->twice_size : 0) + r->at + (addr - r->addr);
-    r = find_range(p->ranges + p->twice_count, p->count - p->twice_count, addr, len);
-    return r ? p->data + 2 * p->twice_size + r->at + (addr - r->addr) : NULL;
+    p->warm = warm && p->in_use->twice_count <= WARM_MOST;
 }
 
 int peek_range_count(const struct peek *p)
 {
-    return (int)(p->count + p->twice_count);
+    return copies_range_count(p->in_use, p->warm);
 }
 
-/* First copy, then what is read once, then the second copy backwards: so what is read once is read between the
- * two, and the thread state, where it is the first of all, is the last of all as well. */
 int peek_ranges(struct peek *p, struct mem_range *to)
 {
-    int n = 0;
-    unsigned char *once = p->data + 2 * p->twice_size, *second = p->data + p->twice_size;
-    for (size_t i = 0; i < p->twice_count; i++)
-        to[n++] =
-            (struct mem_range){p->ranges[i].addr, p->data + p->ranges[i].at, p->ranges[i].len};
-    for (size_t i = p->twice_count; i < p->count; i++)
-        to[n++] = (struct mem_range){p->ranges[i].addr, once + p->ranges[i].at, p->ranges[i].len};
-    for (size_t i = p->twice_count; i-- > 0;)
-        to[n++] = (struct mem_range){p->ranges[i].addr, second + p->ranges[i].at, p->ranges[i].len};
-    return n;
+    return copies_ranges(p->in_use, p->warm, to);
 }
 
 /* ---- predicting ---- */
@@ -269,11 +158,13 @@ static void predict_fixed_parts(struct peek *p, struct python *py, const struct 
     const struct layout *l = &py->layout;
     p->tstate = t->tstate;
     p->tstate_len = tstate_span(l);
-    add_place(p, p->tstate, p->tstate_len, false);
+    /* Between two copies of the frames that agree, variables and all, one copy of the thread state says which of them
+     * runs. Not so where the way there leads over the C stack, or where variables are not looked at. */
+    copies_add(&p->full, p->tstate, p->tstate_len, l->ts_current_frame != LAYOUT_NONE);
     if (has_generation(l))
-        add_place(p, t->interp + (scry_addr)l->is_code_object_generation, 8, true);
+        copies_add(&p->full, t->interp + (scry_addr)l->is_code_object_generation, 8, true);
     if (py->tstate_current_at)
-        add_place(p, py->tstate_current_at, 8, true);
+        copies_add(&p->full, py->tstate_current_at, 8, true);
 }
 
 static void predict_code(struct peek *p, struct python *py, const struct py_code *code)
@@ -281,7 +172,7 @@ static void predict_code(struct peek *p, struct python *py, const struct py_code
     struct code_place places[CODE_PLACES];
     size_t count = code_places(&py->layout, code, places);
     for (size_t i = 0; i < count; i++)
-        add_place(p, places[i].addr, places[i].len, true);
+        copies_add(&p->full, places[i].addr, places[i].len, true);
 }
 
 static size_t frame_size(const struct layout *l)
@@ -310,7 +201,7 @@ static void remember_recent(struct peek *p, const struct walk_place *places, siz
         remember(p->recent, &p->recent_next, places[i].addr);
     }
     for (size_t k = 0; k < RECENT; k++)
-        add_place(p, p->recent[k], single, false);
+        copies_add(&p->full, p->recent[k], single, false);
 }
 
 /* The same for the code that runs in them. */
@@ -341,7 +232,7 @@ static void predict_cframes(struct peek *p, struct python *py, const struct py_t
         at = cframe + (scry_addr)l->cframe_current_frame + 8;
     }
     for (size_t k = 0; k < RECENT; k++)
-        add_place(p, p->recent_cframes[k], CFRAME_SIZE, false);
+        copies_add(&p->full, p->recent_cframes[k], CFRAME_SIZE, false);
 }
 
 void peek_forget(struct peek *p)
@@ -349,7 +240,7 @@ void peek_forget(struct peek *p)
     memset(p->recent, 0, sizeof(p->recent));
     memset(p->recent_cframes, 0, sizeof(p->recent_cframes));
     memset(p->recent_code, 0, sizeof(p->recent_code));
-    p->has_guess = p->has_last = false;
+    peek_reset(p);
 }
 
 void peek_learn(struct peek *p, struct python *py, const struct py_thread *t)
@@ -357,12 +248,12 @@ void peek_learn(struct peek *p, struct python *py, const struct py_thread *t)
     const struct layout *l = &py->layout;
     const struct walk_place *places;
     size_t count = walk_places(py, &places);
-    p->place_count = 0;
-    p->has_guess = p->has_last = false;
+    peek_reset(p);
+    copies_begin(&p->full);
     predict_fixed_parts(p, py, t);
     for (size_t i = 0; i < count; i++) {
         size_t slack = places[i].room < CHUNK_SLACK ? places[i].room : CHUNK_SLACK;
-        add_place(p, places[i].addr, places[i].len + slack, places[i].fixed);
+        copies_add(&p->full, places[i].addr, places[i].len + slack, places[i].fixed);
     }
     remember_recent(p, places, count, frame_size(l));
     if (l->cframe_current_frame != LAYOUT_NONE)
@@ -372,7 +263,8 @@ void peek_learn(struct peek *p, struct python *py, const struct py_thread *t)
         if (t->frames[i].code != last)
             predict_code(p, py, last = t->frames[i].code);
     predict_recent_code(p, py, t);
-    make_ranges(p);
+    p->in_use = &p->full;
+    p->has_guess = copies_make(&p->full);
 }
 
 /* ---- judging ---- */
@@ -383,11 +275,20 @@ struct both {
 
 static bool get_both(const struct peek *p, scry_addr addr, size_t len, struct both *ret)
 {
-    const unsigned char *a = copy_of(p, addr, len, false);
-    if (!a)
+    const struct copies_range *r = copies_find(p->in_use, addr, len);
+    if (!r)
         return false;
-    *ret = (struct both){{a, len}, {copy_of(p, addr, len, true), len}};
+    size_t into = (size_t)(addr - r->addr);
+    *ret = (struct both){{copies_first(p->in_use, r) + into, len},
+                         {copies_second(p->in_use, r) + into, len}};
     return true;
+}
+
+/* The first copy, or NULL where it was not read. */
+static const unsigned char *get_first(const struct peek *p, scry_addr addr, size_t len)
+{
+    struct both b;
+    return get_both(p, addr, len, &b) ? b.first.data : NULL;
 }
 
 static bool same_u64(const struct both *b, int32_t offset)
@@ -395,14 +296,22 @@ static bool same_u64(const struct both *b, int32_t offset)
     return raw_u64(b->first, offset) == raw_u64(b->second, offset);
 }
 
+/* A thread state may have been given to another thread, even one with the same pthread_t. */
+static bool belongs_to(struct raw tstate, const struct layout *l, const struct py_thread *t)
+{
+    return raw_u64(tstate, l->ts_thread_id) == t->thread_id &&
+           (l->ts_native_thread_id == LAYOUT_NONE || !t->ns_tid ||
+            raw_u32(tstate, l->ts_native_thread_id) == (uint32_t)t->ns_tid);
+}
+
 /* The current frame, the same in both copies (P1), and a frame that the chain leads through, if one is known: what
  * the evaluator before this one runs (3.11, 3.12; frames.c says why). */
-static enum peek_result current_frame(struct peek *p, const struct layout *l, uint64_t thread_id,
-                                      scry_addr *ret_frame, scry_addr *ret_outer)
+static enum peek_result current_frame(struct peek *p, const struct layout *l,
+                                      const struct py_thread *t, scry_addr *ret_frame,
+                                      scry_addr *ret_outer)
 {
     struct both ts, cf;
-    if (!get_both(p, p->tstate, p->tstate_len, &ts) ||
-        raw_u64(ts.second, l->ts_thread_id) != thread_id)
+    if (!get_both(p, p->tstate, p->tstate_len, &ts) || !belongs_to(ts.second, l, t))
         return PEEK_MISSED;
     int32_t at = l->ts_frame;
     if (l->ts_current_frame != LAYOUT_NONE)
@@ -446,6 +355,8 @@ static enum peek_result take_interpreter_frame(struct peek *p, const struct layo
     }
     if (!same_u64(b, l->if_code) || (f->count && !same_u64(b, l->if_instr)))
         return PEEK_MOVED;
+    if (!f->count)
+        p->saw_it_run = !same_u64(b, l->if_instr);
     struct found_frame *frame = found_add(f);
     if (!frame)
         return PEEK_MOVED;
@@ -465,6 +376,8 @@ static enum peek_result take_frame_object(struct peek *p, const struct layout *l
     if (!same_u64(b, l->fr_f_back) || !same_u64(b, l->fr_f_code) ||
         (f->count && raw_u32(b->first, l->fr_f_lasti) != raw_u32(b->second, l->fr_f_lasti)))
         return PEEK_MOVED;
+    if (!f->count)
+        p->saw_it_run = raw_u32(b->first, l->fr_f_lasti) != raw_u32(b->second, l->fr_f_lasti);
     struct found_frame *frame = found_add(f);
     if (!frame)
         return PEEK_MOVED;
@@ -484,11 +397,11 @@ static bool caller_unchanged(const struct peek *p, scry_addr caller, scry_addr c
     if (!callee || callee <= caller || callee - caller > MAX_FRAME_SPAN)
         return true;
     size_t len = (size_t)(callee - caller);
-    const unsigned char *first = copy_of(p, caller, len, false);
-    return !first || memcmp(first, copy_of(p, caller, len, true), len) == 0;
+    struct both b;
+    return !get_both(p, caller, len, &b) || memcmp(b.first.data, b.second.data, len) == 0;
 }
 
-static enum peek_result walk_copies(struct peek *p, struct python *py, uint64_t thread_id)
+static enum peek_result walk_copies(struct peek *p, struct python *py, const struct py_thread *t)
 {
     const struct layout *l = &py->layout;
     bool objects = l->if_size == LAYOUT_NONE;
@@ -496,7 +409,7 @@ static enum peek_result walk_copies(struct peek *p, struct python *py, uint64_t 
     scry_addr at, outer = 0, callee = 0;
     bool shim = false, met_outer = false;
     p->found.count = 0;
-    enum peek_result r = current_frame(p, l, thread_id, &at, &outer);
+    enum peek_result r = current_frame(p, l, t, &at, &outer);
     for (int steps = 0; r == PEEK_PROVED && at; steps++) {
         struct both b;
         if (steps > MAX_FRAMES || at & 7)
@@ -511,9 +424,7 @@ static enum peek_result walk_copies(struct peek *p, struct python *py, uint64_t 
                     : take_interpreter_frame(p, l, &b, at, &at);
         shim = !objects && raw_u8(b.first, l->if_owner) >= OWNER_SHIM;
     }
-    if (r == PEEK_PROVED && !shim && p->found.count && walk_ends_in_shim(l))
-        return PEEK_MOVED;
-    if (r == PEEK_PROVED && outer && !met_outer)
+    if (r == PEEK_PROVED && (!walk_has_end(l, &p->found, shim) || (outer && !met_outer)))
         return PEEK_MOVED;
     return r;
 }
@@ -525,13 +436,22 @@ static bool code_unchanged(const struct peek *p, const struct layout *l, const s
     const unsigned char *copies[CODE_PLACES];
     size_t count = code_places(l, code, places);
     for (size_t i = 0; i < count; i++) {
-        copies[i] = copy_of(p, places[i].addr, places[i].len, false);
+        copies[i] = get_first(p, places[i].addr, places[i].len);
         if (!copies[i]) {
             *ret_missed = true;
             return false;
         }
     }
     return code_matches(l, code, places, copies, count);
+}
+
+static bool read_generation(const struct peek *p, const struct layout *l, const struct py_thread *t,
+                            uint64_t *ret)
+{
+    const unsigned char *g = get_first(p, t->interp + (scry_addr)l->is_code_object_generation, 8);
+    if (g)
+        memcpy(ret, g, 8);
+    return g != NULL;
 }
 
 /* P4. A code object that is not known cannot be proved here: its names would be read while it runs.
@@ -542,11 +462,8 @@ static enum peek_result check_code_objects(struct peek *p, struct python *py,
     const struct layout *l = &py->layout;
     uint64_t generation = 0;
     if (has_generation(l)) {
-        const unsigned char *g =
-            copy_of(p, t->interp + (scry_addr)l->is_code_object_generation, 8, false);
-        if (!g)
+        if (!read_generation(p, l, t, &generation))
             return PEEK_MISSED;
-        memcpy(&generation, g, 8);
     }
     if (p->churn > 0)
         p->churn--;
@@ -596,7 +513,7 @@ static void read_gil(struct peek *p, struct python *py, struct py_thread *t)
 {
     const struct layout *l = &py->layout;
     if (py->tstate_current_at) {
-        const unsigned char *holder = copy_of(p, py->tstate_current_at, 8, false);
+        const unsigned char *holder = get_first(p, py->tstate_current_at, 8);
         t->owns_gil = holder && raw_u64((struct raw){holder, 8}, 0) == t->tstate;
     } else if (l->ts_status != LAYOUT_NONE) {
         struct both ts;
@@ -605,30 +522,280 @@ static void read_gil(struct peek *p, struct python *py, struct py_thread *t)
     }
 }
 
-enum peek_result peek_judge(struct peek *p, struct python *py, struct py_thread *t)
+static bool lines_known(const struct py_thread *t, size_t count)
 {
-    enum peek_result r = walk_copies(p, py, t->thread_id);
+    for (size_t i = 0; i < count; i++)
+        if (t->frames[i].offset == INT32_MAX)
+            return false;
+    return true;
+}
+
+static void keep_copy(struct peek *p, const struct copies_range *r, uint64_t generation)
+{
+    p->kept.copy = copies_second(p->in_use, r);
+    p->kept.range = *r;
+    p->kept.len = r->len;
+    p->kept.generation = generation;
+}
+
+static bool make_quick(struct peek *p, const struct layout *l, const struct py_thread *t)
+{
+    for (int i = 0; i < 2; i++) {
+        struct copies *c = &p->quick[i];
+        copies_begin(c);
+        copies_add(c, p->kept.range.addr, p->kept.range.len, false);
+        copies_add(c, p->tstate, p->tstate_len, true);
+        copies_add(c, t->interp + (scry_addr)l->is_code_object_generation, 8, true);
+        if (!copies_make(c))
+            return false;
+    }
+    return true;
+}
+
+/* After a full reading that was proved: may the next one be quick? All frames must lie in one piece of the data
+ * stack. */
+static void consider_quick(struct peek *p, struct python *py, const struct py_thread *t)
+{
+    const struct layout *l = &py->layout;
+    uint64_t generation;
+    if (p->full_for > 0) {
+        p->full_for--;
+        return;
+    }
+    if (!has_generation(l) || py->tstate_current_at || !p->last.count ||
+        !read_generation(p, l, t, &generation))
+        return;
+    const struct copies_range *r = copies_find(&p->full, p->last.items[0].addr, (size_t)l->if_size);
+    for (size_t i = 0; r && i < p->last.count; i++)
+        if (p->last.items[i].addr - r->addr >= r->len)
+            r = NULL;
+    if (!r || r->once)
+        return;
+    keep_copy(p, r, generation);
+    if (make_quick(p, l, t))
+        p->in_use = &p->quick[0];
+}
+
+static bool copy_found(struct found_frames *to, const struct found_frames *from)
+{
+    to->count = 0;
+    for (size_t i = 0; i < from->count; i++) {
+        struct found_frame *f = found_add(to);
+        if (!f)
+            return false;
+        *f = from->items[i];
+    }
+    return true;
+}
+
+static bool copy_trusted(struct peek *p, const struct walk_copy *w)
+{
+    if (p->trusted_cap < w->len) {
+        unsigned char *grown = realloc(p->trusted, w->len * 2);
+        if (!grown)
+            return false;
+        p->trusted = grown;
+        p->trusted_cap = w->len * 2;
+    }
+    memcpy(p->trusted, w->data, w->len);
+    return true;
+}
+
+void peek_trust(struct peek *p, struct python *py, const struct py_thread *t)
+{
+    struct walk_copy w;
+    if (!p->has_guess || t->incomplete || py->tstate_current_at || !walk_copy(py, &w))
+        return;
+    const struct copies_range *r = copies_find(&p->full, w.addr, w.len);
+    if (!r || r->once || r->addr != w.addr || !copy_found(&p->last, w.found) ||
+        !copy_trusted(p, &w))
+        return;
+    p->kept.copy = p->trusted;
+    p->kept.range = *r;
+    p->kept.len = w.len;
+    p->kept.generation = w.generation;
+    for (size_t i = 0; i < t->frame_count; i++)
+        code_cache_stamp(&py->codes, t->frames[i].code->addr, w.generation);
+    p->has_last = make_quick(p, &py->layout, t);
+    if (p->has_last)
+        p->in_use = &p->quick[0];
+}
+
+static enum peek_result judge_full(struct peek *p, struct python *py, struct py_thread *t)
+{
+    enum peek_result r = walk_copies(p, py, t);
     if (r == PEEK_PROVED)
         r = check_code_objects(p, py, t);
     if (r != PEEK_PROVED)
         return r;
     read_gil(p, py, t);
     size_t same = p->has_last ? count_same(&p->found, &p->last) : 0;
-    if (p->has_last && same == p->found.count && same == p->last.count)
+    if (p->has_last && same == p->found.count && same == p->last.count) {
+        consider_quick(p, py, t);
         return PEEK_SAME;
+    }
     /* Hidden frames make the two lists differ in length. */
     if (t->frame_count != p->last.count)
         same = 0;
-    p->has_last = false;
+    forget_last(p);
     if (walk_resolve_known(py, &p->found, same, t) < 0)
         return PEEK_MOVED;
     t->incomplete = false;
-    for (size_t i = 0; i < t->frame_count; i++)
-        if (t->frames[i].offset == INT32_MAX)
-            return PEEK_MOVED;
+    if (!lines_known(t, t->frame_count))
+        return PEEK_MOVED;
     swap_found(p);
     p->has_last = true;
+    consider_quick(p, py, t);
     return PEEK_PROVED;
+}
+
+/* ---- judging what changed ---- */
+
+/* How many bytes at the beginning are the same, in steps of 8. */
+static size_t count_same_bytes(const unsigned char *a, const unsigned char *b, size_t len)
+{
+    size_t i = 0;
+    while (len - i >= 256 && memcmp(a + i, b + i, 256) == 0)
+        i += 256;
+    while (len - i >= 8 && memcmp(a + i, b + i, 8) == 0)
+        i += 8;
+    return i;
+}
+
+/* Of the last stack: the innermost frame that lies with all its variables in what stayed the same; count if none. */
+static size_t innermost_same(const struct found_frames *last, scry_addr end_of_same)
+{
+    size_t i = 1;
+    while (i < last->count && last->items[i - 1].addr > end_of_same)
+        i++;
+    return i;
+}
+
+/* The frames above those that stayed the same, into p->found. *ret_joint: where they join the last stack. */
+static enum peek_result walk_changed(struct peek *p, const struct layout *l, scry_addr at,
+                                     size_t unchanged, size_t *ret_joint)
+{
+    const struct found_frames *last = &p->last;
+    size_t size = (size_t)l->if_size;
+    p->found.count = 0;
+    for (;;) {
+        if (unchanged < last->count && at <= last->items[unchanged].addr) {
+            while (unchanged < last->count && last->items[unchanged].addr > at)
+                unchanged++;
+            *ret_joint = unchanged;
+            return unchanged < last->count && last->items[unchanged].addr == at ? PEEK_PROVED
+                                                                                : PEEK_MISSED;
+        }
+        struct both b;
+        scry_addr caller;
+        if (at & 7 || at - p->kept.range.addr >= p->kept.range.len || !get_both(p, at, size, &b))
+            return PEEK_MISSED;
+        enum peek_result r = take_interpreter_frame(p, l, &b, at, &caller);
+        if (r != PEEK_PROVED)
+            return r;
+        if (caller >= at)
+            return PEEK_MISSED;
+        at = caller;
+    }
+}
+
+static bool codes_known(const struct peek *p, struct python *py, uint64_t generation)
+{
+    for (size_t i = 0; i < p->found.count; i++) {
+        const struct py_code *code = code_cache_peek(&py->codes, p->found.items[i].code);
+        if (!code || code->generation != generation)
+            return false;
+    }
+    return true;
+}
+
+/* The frames that were found take the place of the last stack's first `joint`. */
+static bool replace_top(struct peek *p, size_t joint)
+{
+    struct found_frames *last = &p->last;
+    size_t fresh = p->found.count, kept = last->count - joint;
+    while (last->count < fresh + kept)
+        if (!found_add(last))
+            return false;
+    memmove(last->items + fresh, last->items + joint, kept * sizeof(*last->items));
+    memcpy(last->items, p->found.items, fresh * sizeof(*last->items));
+    last->count = fresh + kept;
+    return true;
+}
+
+static bool same_top(const struct peek *p, size_t joint)
+{
+    if (joint != p->found.count)
+        return false;
+    for (size_t i = 0; i < joint; i++)
+        if (!same_frame(&p->found.items[i], &p->last.items[i]))
+            return false;
+    return true;
+}
+
+/* A quick reading has only the data stack and the thread state. Callers are the same as in the last stack as far up
+ * as their bytes are; only what is above them is looked at. */
+static enum peek_result judge_quick(struct peek *p, struct python *py, struct py_thread *t)
+{
+    const struct layout *l = &py->layout;
+    const struct copies_range *r = &p->in_use->ranges[0];
+    scry_addr leaf;
+    uint64_t generation;
+    scry_addr outer = 0;
+    enum peek_result result = current_frame(p, l, t, &leaf, &outer);
+    if (result != PEEK_PROVED)
+        return result;
+    if (!read_generation(p, l, t, &generation) || leaf - r->addr >= r->len)
+        return PEEK_MISSED;
+    if (generation != p->kept.generation) {
+        p->churn = CHURN_LOOKS;
+        return PEEK_MISSED;
+    }
+    size_t below = (size_t)(leaf - r->addr), joint;
+    const unsigned char *second = copies_second(p->in_use, r);
+    if (count_same_bytes(copies_first(p->in_use, r), second, below) < below / 8 * 8)
+        return PEEK_MOVED;
+    size_t common = below < p->kept.len ? below : p->kept.len;
+    scry_addr same_until = r->addr + count_same_bytes(second, p->kept.copy, common);
+    result = walk_changed(p, l, leaf, innermost_same(&p->last, same_until), &joint);
+    if (result == PEEK_PROVED && !codes_known(p, py, generation))
+        result = PEEK_MISSED;
+    if (result != PEEK_PROVED)
+        return result;
+    read_gil(p, py, t);
+    if (same_top(p, joint))
+        return PEEK_SAME;
+    size_t same = t->frame_count == p->last.count ? p->last.count - joint : 0;
+    p->has_last = false;
+    if (!replace_top(p, joint) || walk_resolve_known(py, &p->last, same, t) < 0 ||
+        !lines_known(t, t->frame_count - same))
+        return PEEK_MOVED;
+    t->incomplete = false;
+    p->has_last = true;
+    keep_copy(p, r, generation);
+    p->in_use = p->in_use == &p->quick[0] ? &p->quick[1] : &p->quick[0];
+    return PEEK_PROVED;
+}
+
+enum peek_result peek_judge(struct peek *p, struct python *py, struct py_thread *t)
+{
+    if (p->in_use == &p->full || !p->has_last || !p->kept.copy)
+        return p->in_use == &p->full ? judge_full(p, py, t) : PEEK_MISSED;
+    enum peek_result r = judge_quick(p, py, t);
+    if (r == PEEK_PROVED || r == PEEK_SAME)
+        p->full_after = FULL_FIRST;
+    return r;
+}
+
+bool peek_widen(struct peek *p)
+{
+    if (p->in_use == &p->full)
+        return false;
+    p->in_use = &p->full;
+    p->full_for = p->full_after;
+    p->full_after = p->full_after * 2 < FULL_MOST ? p->full_after * 2 : FULL_MOST;
+    /* Code objects that have to be checked are not among what was to be read. */
+    return p->churn < CHURN_LOOKS;
 }
 
 int peek_relearn(struct peek *p, struct python *py, const struct py_thread *t)
@@ -640,10 +807,4 @@ int peek_relearn(struct peek *p, struct python *py, const struct py_thread *t)
     if (r == 0)
         peek_learn(p, py, &p->scratch);
     return r;
-}
-
-int peek_take_unproved(struct peek *p, struct python *py, struct py_thread *t)
-{
-    p->has_last = false;
-    return walk_resolve(py, &p->found, t);
 }

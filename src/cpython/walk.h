@@ -27,16 +27,14 @@ struct found_frames {
     size_t count, cap;
 };
 
-/* From 3.12 on every chain of frames ends in a shim. One that does not was caught at the moment
- * when a frame is being linked in or out: a generator that is about to run has no caller yet. */
-static inline bool walk_ends_in_shim(const struct layout *l)
-{
-    return l->if_size != LAYOUT_NONE && l->if_is_entry == LAYOUT_NONE;
-}
-
 /* NULL when there are too many, or no memory. */
 struct found_frame *found_add(struct found_frames *f);
 void found_done(struct found_frames *f);
+
+/* Whether a chain of frames ends as chains do: from 3.12 on in a shim, in 3.11 with a frame by which the evaluator was
+ * entered. One that does not was caught at the moment when a frame is being linked in or out: a generator that is
+ * about to run has no caller yet. */
+bool walk_has_end(const struct layout *l, const struct found_frames *found, bool ended_in_shim);
 
 /* A place that the walk had to read: what peek.c will want in its one read next time. */
 struct walk_place {
@@ -48,6 +46,17 @@ struct walk_place {
 
 /* What the last python_walk() met, chunks and single frames; valid until the next one. */
 size_t walk_places(const struct python *py, const struct walk_place **ret_places);
+
+/* The frames it found and its copy of the newest piece of the data stack, both valid until the next walk. False if
+ * that piece does not hold all of them, or this version does not count the code objects that die. */
+struct walk_copy {
+    const struct found_frames *found;
+    const unsigned char *data;
+    scry_addr addr;
+    size_t len;
+    uint64_t generation; /* how many code objects had died then */
+};
+bool walk_copy(const struct python *py, struct walk_copy *ret);
 
 /* Look up the code of each frame and fill in the thread's frames. */
 int walk_resolve(struct python *py, const struct found_frames *found, struct py_thread *t);

@@ -28,8 +28,12 @@
 /* A thread that holds the GIL is taken to run for so long. */
 #define ACTIVITY_EVERY  (1000 * 1000ULL)
 #define MOVED_LIMIT     0.06
-#define MOVED_MEMORY    (1.0 / 64) /* weight of one peek in moved_share */
-#define PROBE_EVERY     16
+#define MOVED_MEMORY    256 /* moved_share is that of so many peeks */
+#define MOVED_PRIOR     8   /* and begins as if there had been so many */
+#define STILL_EVIDENCE  0.5
+#define PROBE_EVERY     8
+#define PROBE_PEEKS     7
+#define WARM_AFTER      (50 * 1000ULL)
 #define SWIFT_TRIES     3
 #define SWIFT_BASE      20000 /* nanoseconds a reading may take, and more for each range */
 #define SWIFT_PER_RANGE 500
@@ -157,6 +161,13 @@ static int stop_and_read(struct target *t, const struct look *look, struct known
     return r;
 }
 
+/* From a thread that stood still. */
+static void learn(struct target *t, struct known_thread *k)
+{
+    peek_learn(k->peek, t->python, &k->python);
+    peek_trust(k->peek, t->python, &k->python);
+}
+
 static int read_stopped(struct target *t, const struct look *look, struct known_thread *k)
 {
     if (k->tid <= 0)
@@ -172,7 +183,7 @@ static int read_stopped(struct target *t, const struct look *look, struct known_
     k->torn = k->python.incomplete;
     k->root = root_of(k);
     if (r == 0)
-        peek_learn(k->peek, t->python, &k->python);
+        learn(t, k);
     return r;
 }
 
@@ -186,7 +197,7 @@ static int read_asleep(struct target *t, const struct look *look, struct known_t
         r == 0 && !k->python.incomplete && task_watch_look(&k->watch, &ran) == TASK_BLOCKED && !ran;
     if (*ret_proved) {
         k->torn = false;
-        peek_learn(k->peek, t->python, &k->python);
+        learn(t, k);
     }
     return r;
 }
@@ -226,10 +237,24 @@ static int read_surely(struct target *t, const struct look *look, struct known_t
 
 /* ---- peeking ---- */
 
+/* How much a good peek says. One during which the thread did not go on says less, for a thread that waits for a CPU
+ * does not move either; and nothing, unless it ran since the last one of that kind. */
+static double evidence_of(struct known_thread *k)
+{
+    if (peek_saw_it_run(k->peek))
+        return 1;
+    if (k->watched && k->watch.run_time == k->still_at)
+        return 0;
+    k->still_at = k->watch.run_time;
+    return STILL_EVIDENCE;
+}
+
 static void remember_peek(struct known_thread *k, bool moved)
 {
-    k->peeks++;
-    k->moved_share += ((moved ? 1.0 : 0.0) - k->moved_share) * MOVED_MEMORY;
+    double evidence = moved ? 1 : evidence_of(k);
+    k->peeks += evidence;
+    double known = MOVED_PRIOR + k->peeks < MOVED_MEMORY ? MOVED_PRIOR + k->peeks : MOVED_MEMORY;
+    k->moved_share += ((moved ? 1.0 : 0.0) - k->moved_share) * evidence / known;
 }
 
 static bool stops_each_time(const struct known_thread *k, const struct look *look)
@@ -267,16 +292,28 @@ static bool reserve_ranges(struct target_private *p, size_t count)
 
 /* A reading during which scry itself was put off the CPU is made again: the longer it takes, the more often a
  * program can have come back to where it was, and that has nothing to do with what the program does. */
-static int read_swiftly(struct mem *mem, struct mem_range *ranges, int count)
+static int read_swiftly(struct target *t, int count)
 {
+    struct target_private *p = t->private;
+    scry_nsec limit = SWIFT_BASE + SWIFT_PER_RANGE * (scry_nsec)count;
+    scry_nsec start = p->last_look; /* a moment ago */
     int got = 0;
     for (int i = 0; i < SWIFT_TRIES; i++) {
-        scry_nsec start = clock_now();
-        got = mem_readv(mem, ranges, count);
-        if (clock_now() - start < SWIFT_BASE + SWIFT_PER_RANGE * (scry_nsec)count)
+        got = mem_readv(t->mem, p->ranges, count);
+        scry_nsec end = clock_now();
+        if (end - start < limit)
             break;
+        start = end;
     }
     return got;
+}
+
+/* New threads need not be noticed at once. That a state belongs to another thread must be, and is seen in the state
+ * itself, where it bears the kernel's id of its thread. */
+static bool wants_marks(const struct target *t)
+{
+    return t->private->last_look - t->private->met_at >= MEET_EVERY ||
+           t->python->layout.ts_native_thread_id == LAYOUT_NONE;
 }
 
 /* One vectored read for all, and for what tells whether threads were added. Those whose memory is gone (a stale
@@ -285,23 +322,26 @@ static int read_peeks(struct target *t, struct known_thread **readers, size_t co
                       bool *ret_new_threads)
 {
     struct target_private *p = t->private;
+    bool with_marks = wants_marks(t);
     uint64_t marks[THREADS_MARK_MAX];
     size_t first = 0;
     memset(ok, 0, count * sizeof(*ok));
+    for (size_t i = 0; i < count; i++)
+        peek_warm(readers[i]->peek, p->looked_before > WARM_AFTER);
     while (first < count) {
         size_t total = THREADS_MARK_MAX;
         for (size_t i = first; i < count; i++)
             total += (size_t)peek_range_count(readers[i]->peek);
         if (!reserve_ranges(p, total))
             return -SCRY_E_NO_MEMORY;
-        int n = threads_mark_ranges(&p->mark, marks, p->ranges);
-        int mark_count = n;
+        int mark_count = with_marks ? threads_mark_ranges(&p->mark, marks, p->ranges) : 0;
+        int n = mark_count;
         for (size_t i = first; i < count; i++)
             n += peek_ranges(readers[i]->peek, p->ranges + n);
-        int got = read_swiftly(t->mem, p->ranges, n);
+        int got = read_swiftly(t, n);
         if (got < 0)
             return got;
-        *ret_new_threads = got < mark_count || !threads_mark_same(&p->mark, marks);
+        *ret_new_threads = with_marks && (got < mark_count || !threads_mark_same(&p->mark, marks));
         got -= mark_count;
         for (; first < count && got >= peek_range_count(readers[first]->peek); first++) {
             got -= peek_range_count(readers[first]->peek);
@@ -320,12 +360,27 @@ static enum peek_result peek_again(struct target *t, struct known_thread *k)
     for (int i = 1; i < PEEK_TRIES && result == PEEK_MISSED; i++) {
         bool ok, new_threads;
         t->stats.missed++;
-        if (peek_relearn(k->peek, t->python, &k->python) < 0 ||
+        if ((!peek_widen(k->peek) && peek_relearn(k->peek, t->python, &k->python) < 0) ||
             read_peeks(t, &k, 1, &ok, &new_threads) < 0 || !ok)
             return PEEK_MISSED;
         result = peek_judge(k->peek, t->python, &k->python);
     }
     return result;
+}
+
+/* Peeks made only to learn how often they fail: where a thread is stopped for each look they cost it nothing, and
+ * the sooner it is known the fewer stops there are. */
+static void try_peeks(struct target *t, struct known_thread *k)
+{
+    for (int i = 0; i < PROBE_PEEKS; i++) {
+        bool ok, new_threads;
+        if (read_peeks(t, &k, 1, &ok, &new_threads) < 0 || !ok)
+            return;
+        enum peek_result result = peek_judge(k->peek, t->python, &k->python);
+        if (result == PEEK_MISSED || (result != PEEK_MOVED && !peek_saw_it_run(k->peek)))
+            return;
+        remember_peek(k, result == PEEK_MOVED);
+    }
 }
 
 static int finish_peek(struct target *t, const struct look *look, struct known_thread *k,
@@ -341,6 +396,10 @@ static int finish_peek(struct target *t, const struct look *look, struct known_t
     }
     if (result != PEEK_MISSED)
         remember_peek(k, !proved);
+    else
+        t->private->must_meet = true;
+    if (stopped_anyway)
+        try_peeks(t, k);
     t->stats.moved += !proved;
     /* Without credit left for a stop, a true stack is better than a torn one. */
     if (proved && (!stopped_anyway || !may_stop(t, look))) {
@@ -434,6 +493,8 @@ static int carry_out(struct target *t, const struct look *look, const struct pla
         p->must_meet = true;
         return LOOK_AGAIN;
     }
+    if (plan->peeks && wants_marks(t))
+        p->met_at = p->last_look;
     for (size_t i = 0; i < plan->peeks + plan->others; i++) {
         bool peeked = i < plan->peeks;
         struct known_thread *k =
@@ -469,6 +530,7 @@ static void earn_stop_credit(struct target_private *p, scry_nsec now)
         p->stop_credit = STOP_CREDIT_MAX;
     if (p->stop_credit > STOP_CREDIT_MAX)
         p->stop_credit = STOP_CREDIT_MAX;
+    p->looked_before = now - p->last_look;
     p->last_look = now;
 }
 

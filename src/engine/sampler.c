@@ -329,10 +329,10 @@ static void begin_look(struct sampler *s, scry_nsec time, scry_nsec weight)
         ops->look(s->sink, weight, s->whole);
 }
 
-static int look_around(struct sampler *s)
+static int look_around(struct sampler *s, scry_nsec time)
 {
     /* Whole microseconds: enough for any rate, and shorter in the stream. */
-    scry_nsec time = (read_clock(CLOCK_MONOTONIC) - s->start) / 1000 * 1000;
+    time = time / 1000 * 1000;
     scry_nsec weight = weight_at(s, time);
     s->stats.last_look = time;
     s->stats.ticks++;
@@ -441,6 +441,17 @@ static bool rate_changes(struct sampler *s, scry_nsec time)
     return true;
 }
 
+/* After a look: the slots that it took too long for are lost. */
+static void next_slot(struct sampler *s, scry_nsec time, uint64_t *slot, scry_nsec *next)
+{
+    uint64_t current = slot_at(s, time);
+    count_missed(s, *slot + 1, current);
+    *slot = current > *slot ? current : *slot + 1;
+    if (rate_changes(s, time))
+        *slot = 0;
+    *next = moment_in(s, *slot);
+}
+
 static int run(struct sampler *s, bool (*tick)(const struct sampler_stats *, void *), void *context,
                enum sampler_end *ret_end, struct error *err)
 {
@@ -449,8 +460,12 @@ static int run(struct sampler *s, bool (*tick)(const struct sampler_stats *, voi
     s->cpu_start = read_clock(CLOCK_PROCESS_CPUTIME_ID);
     uint64_t slot = 0;
     scry_nsec next = moment_in(s, slot);
+    bool looked = false;
     for (;;) {
         scry_nsec time = read_clock(CLOCK_MONOTONIC) - s->start;
+        if (looked)
+            next_slot(s, time, &slot, &next);
+        looked = false;
         if (report(s, time, tick, context) || s->stop) {
             *ret_end = SAMPLER_STOPPED;
             return 0;
@@ -486,20 +501,14 @@ static int run(struct sampler *s, bool (*tick)(const struct sampler_stats *, voi
         }
         if (time > next + period(s))
             s->stats.late++;
-        int r = look_around(s);
+        int r = look_around(s, time);
         if (r < 0)
             return error_set(err, r, "the recording cannot be written: %s", strerror(errno));
         if (tree_ended(&s->tree)) {
             *ret_end = SAMPLER_EXITED;
             return 0;
         }
-        time = read_clock(CLOCK_MONOTONIC) - s->start;
-        uint64_t current = slot_at(s, time);
-        count_missed(s, slot + 1, current);
-        slot = current > slot ? current : slot + 1;
-        if (rate_changes(s, time))
-            slot = 0;
-        next = moment_in(s, slot);
+        looked = true;
     }
 }
 

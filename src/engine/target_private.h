@@ -7,7 +7,7 @@
 #include "engine/target.h"
 #include "util/table.h"
 
-/* The moved_share a new thread starts with: no trust before some forty peeks have been good. */
+/* The moved_share a new thread starts with: no trust before some peeks have been good. */
 #define LOOK_MOVED_AT_FIRST 0.12
 
 /* What is kept about a thread from look to look. */
@@ -26,8 +26,9 @@ struct known_thread {
     bool has_stack;     /* python.frames hold for as long as it does not run */
     bool torn;          /* but they were not proved */
     double moved_share; /* of its peeks, lately: how often the stack changed under the reading */
-    uint64_t peeks;
-    unsigned probe_in; /* looks until it is peeked at again although it is stopped each time */
+    double peeks;       /* so many, as far as they tell something */
+    scry_nsec still_at; /* its run time when it was last seen to stand still */
+    unsigned probe_in;  /* looks until it is peeked at again although it is stopped each time */
 
     bool wanted; /* in this look */
     bool ran;    /* or may have, since the look before */
@@ -66,6 +67,7 @@ struct target_private {
     scry_nsec
         stop_credit; /* how long threads may still be stopped before samples are marked instead */
     scry_nsec last_look;
+    scry_nsec looked_before; /* so long before that */
 
     struct short_paths short_paths;
 };

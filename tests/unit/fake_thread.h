@@ -132,6 +132,8 @@ static inline scry_addr fake_frame(struct fake_interp *i, scry_addr code, int of
     fake_u64(f, frame + (scry_addr)l->if_instr,
              code + (scry_addr)l->co_code_adaptive + (scry_addr)offset);
     fake_u8(f, frame + (scry_addr)l->if_owner, 0);
+    if (l->if_is_entry != LAYOUT_NONE)
+        fake_u8(f, frame + (scry_addr)l->if_is_entry, !caller);
     return frame;
 }
 

@@ -1,0 +1,175 @@
+#include "cpython/copies.h"
+
+#include <stdlib.h>
+
+#include "cpython/layout.h"
+
+#define MAX_PLACES 8192
+#define MAX_DATA   (1 << 26)
+#define PAGE       4096
+#define MERGE_GAP  1024 /* places closer than this are read as one: bytes are cheaper than ranges */
+#define MERGE_NEAR 64   /* ... also where they lie on different pages */
+
+void copies_done(struct copies *c)
+{
+    free(c->ranges);
+    free(c->data);
+    free(c->places);
+    *c = (struct copies){0};
+}
+
+void copies_begin(struct copies *c)
+{
+    c->place_count = 0;
+}
+
+/* One that cannot be noted will not be found, which is noticed. */
+void copies_add(struct copies *c, scry_addr addr, size_t len, bool once)
+{
+    if (!addr || !len)
+        return;
+    if (c->place_count == c->place_cap) {
+        size_t cap = c->place_cap ? c->place_cap * 2 : 32;
+        struct copies_place *grown =
+            cap <= MAX_PLACES ? realloc(c->places, cap * sizeof(*grown)) : NULL;
+        if (!grown)
+            return;
+        c->places = grown;
+        c->place_cap = cap;
+    }
+    c->places[c->place_count++] = (struct copies_place){addr, len, once};
+}
+
+static bool comes_before(const struct copies_place *x, const struct copies_place *y)
+{
+    return x->once != y->once ? !x->once : x->addr < y->addr;
+}
+
+/* Shell sort: in place, for the C library's allocates, and quick on what is nearly sorted. */
+static void sort_places(struct copies_place *places, size_t count)
+{
+    for (size_t gap = count / 2; gap > 0; gap = gap == 2 ? 1 : gap * 5 / 11) {
+        for (size_t i = gap; i < count; i++) {
+            struct copies_place moving = places[i];
+            size_t k = i;
+            for (; k >= gap && comes_before(&moving, &places[k - gap]); k -= gap)
+                places[k] = places[k - gap];
+            places[k] = moving;
+        }
+    }
+}
+
+/* Neighbours become one range where the gap is small and on pages that are read anyway: the gap
+ * must not reach over a page that may not be there. */
+static bool joins(const struct copies_range *r, const struct copies_place *place)
+{
+    scry_addr end = r->addr + r->len;
+    return place->addr <= end + MERGE_GAP &&
+           (place->addr <= end || (end - 1) / PAGE == place->addr / PAGE ||
+            place->addr - end < MERGE_NEAR);
+}
+
+static void join_places(struct copies *c)
+{
+    c->count = 0;
+    for (size_t i = 0; i < c->place_count; i++) {
+        const struct copies_place *place = &c->places[i];
+        struct copies_range *r = c->count ? &c->ranges[c->count - 1] : NULL;
+        if (r && r->once == place->once && joins(r, place)) {
+            if (place->addr + place->len > r->addr + r->len)
+                r->len = (uint32_t)(place->addr + place->len - r->addr);
+        } else {
+            c->ranges[c->count++] =
+                (struct copies_range){place->addr, (uint32_t)place->len, 0, place->once};
+        }
+    }
+}
+
+static bool reserve(struct copies *c)
+{
+    c->twice_size = c->once_size = c->twice_count = 0;
+    for (size_t i = 0; i < c->count; i++) {
+        size_t *size = c->ranges[i].once ? &c->once_size : &c->twice_size;
+        c->twice_count += !c->ranges[i].once;
+        c->ranges[i].at = (uint32_t)*size;
+        *size += c->ranges[i].len;
+    }
+    size_t need = 2 * c->twice_size + c->once_size;
+    if (need > MAX_DATA)
+        return false;
+    if (c->data_cap < need) {
+        unsigned char *grown = realloc(c->data, need);
+        if (!grown)
+            return false;
+        c->data = grown;
+        c->data_cap = need;
+    }
+    return true;
+}
+
+bool copies_make(struct copies *c)
+{
+    sort_places(c->places, c->place_count);
+    if (c->cap < c->place_count) {
+        struct copies_range *grown = realloc(c->ranges, c->place_count * sizeof(*grown));
+        if (!grown)
+            return false;
+        c->ranges = grown;
+        c->cap = c->place_count;
+    }
+    join_places(c);
+    return reserve(c);
+}
+
+int copies_range_count(const struct copies *c, bool warm)
+{
+    return (int)(c->count + c->twice_count * (warm ? 2 : 1));
+}
+
+int copies_ranges(const struct copies *c, bool warm, struct mem_range *to)
+{
+    int n = 0;
+    unsigned char *second = c->data + c->twice_size, *once = second + c->twice_size;
+    const struct copies_range *r = c->ranges;
+    for (int turn = warm ? 0 : 1; turn < 2; turn++)
+        for (size_t i = 0; i < c->twice_count; i++)
+            to[n++] = (struct mem_range){r[i].addr, c->data + r[i].at, r[i].len};
+    for (size_t i = c->twice_count; i < c->count; i++)
+        to[n++] = (struct mem_range){r[i].addr, once + r[i].at, r[i].len};
+    for (size_t i = c->twice_count; i-- > 0;)
+        to[n++] = (struct mem_range){r[i].addr, second + r[i].at, r[i].len};
+    return n;
+}
+
+static const struct copies_range *find_in(const struct copies_range *ranges, size_t count,
+                                          scry_addr addr, size_t len)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (ranges[middle].addr <= addr)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (!low)
+        return NULL;
+    const struct copies_range *r = &ranges[low - 1];
+    return addr - r->addr <= r->len && len <= r->len - (addr - r->addr) ? r : NULL;
+}
+
+const struct copies_range *copies_find(const struct copies *c, scry_addr addr, size_t len)
+{
+    const struct copies_range *r = find_in(c->ranges, c->twice_count, addr, len);
+    return r ? r : find_in(c->ranges + c->twice_count, c->count - c->twice_count, addr, len);
+}
+
+const unsigned char *copies_first(const struct copies *c, const struct copies_range *r)
+{
+    return c->data + (r->once ? 2 * c->twice_size : 0) + r->at;
+}
+
+const unsigned char *copies_second(const struct copies *c, const struct copies_range *r)
+{
+    return c->data + (r->once ? 2 * c->twice_size : c->twice_size) + r->at;
+}

@@ -1,0 +1,51 @@
+/* Copies of places in a thread's memory, made by one vectored read: what may change is read twice, with
+ * everything else read once in between. */
+#ifndef SCRY_CPYTHON_COPIES_H
+#define SCRY_CPYTHON_COPIES_H
+
+#include "access/mem.h"
+
+struct copies_place {
+    scry_addr addr;
+    size_t len;
+    bool once;
+};
+
+struct copies_range {
+    scry_addr addr;
+    uint32_t len;
+    uint32_t at; /* in each copy */
+    bool once;
+};
+
+struct copies {
+    struct copies_range *ranges; /* those read twice before those read once, each by address */
+    size_t count, cap;
+    size_t twice_count;
+    size_t twice_size, once_size;
+    unsigned char *data; /* first copy, second copy, once */
+    size_t data_cap;
+    struct copies_place *places; /* before they are made into ranges */
+    size_t place_count, place_cap;
+};
+
+void copies_done(struct copies *c);
+
+/* What to read: begin, add places in any order, make ranges of them. */
+void copies_begin(struct copies *c);
+void copies_add(struct copies *c, scry_addr addr, size_t len, bool once);
+bool copies_make(struct copies *c);
+
+/* The ranges for the read. The second copy is read backwards: what lies next to the things read once is read
+ * right before and right after them. `warm`: what is read twice is read once more before that, for nothing but to
+ * bring it near, so that the two copies follow each other faster. */
+int copies_range_count(const struct copies *c, bool warm);
+int copies_ranges(const struct copies *c, bool warm, struct mem_range *to);
+
+/* The range that holds [addr, addr+len), NULL where that was not read. */
+const struct copies_range *copies_find(const struct copies *c, scry_addr addr, size_t len);
+/* Where its copy begins. What was read once has one for both. */
+const unsigned char *copies_first(const struct copies *c, const struct copies_range *r);
+const unsigned char *copies_second(const struct copies *c, const struct copies_range *r);
+
+#endif
