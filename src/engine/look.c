@@ -26,17 +26,19 @@
 #define MEET_EVERY        (1000 * 1000ULL) /* new threads are noticed within this */
 #define MEET_EVERY_ASLEEP (50 * MEET_EVERY)
 /* A thread that holds the GIL is taken to run for so long. */
-#define ACTIVITY_EVERY  (1000 * 1000ULL)
-#define MOVED_LIMIT     0.06
-#define MOVED_MEMORY    256 /* moved_share is that of so many peeks */
-#define MOVED_PRIOR     8   /* and begins as if there had been so many */
-#define STILL_EVIDENCE  0.5
-#define PROBE_EVERY     8
-#define PROBE_PEEKS     7
-#define WARM_AFTER      (50 * 1000ULL)
-#define SWIFT_TRIES     3
-#define SWIFT_BASE      20000 /* nanoseconds a reading may take, and more for each range */
-#define SWIFT_PER_RANGE 500
+#define ACTIVITY_EVERY (1000 * 1000ULL)
+#define MOVED_LIMIT    0.06
+#define MOVED_MEMORY   256 /* moved_share is that of so many peeks */
+#define MOVED_PRIOR    8   /* and begins as if there had been so many */
+#define STILL_EVIDENCE 0.5
+#define PROBE_EVERY    8
+#define PROBE_PEEKS    7
+#define WARM_AFTER     (50 * 1000ULL)
+#define SWIFT_TRIES    3
+#define SWIFT_BASE                                                                                 \
+    20000 /* nanoseconds a reading may take, beyond so many times what it takes usually */
+#define SWIFT_TIMES     4
+#define SWIFT_MEMORY    16
 #define PEEK_TRIES      3
 #define LOOK_TRIES      3
 #define LOOK_AGAIN      1 /* threads were added meanwhile */
@@ -295,13 +297,14 @@ static bool reserve_ranges(struct target_private *p, size_t count)
 static int read_swiftly(struct target *t, int count)
 {
     struct target_private *p = t->private;
-    scry_nsec limit = SWIFT_BASE + SWIFT_PER_RANGE * (scry_nsec)count;
+    scry_nsec limit = SWIFT_BASE + SWIFT_TIMES * p->usual_read;
     scry_nsec start = p->last_look; /* a moment ago */
     int got = 0;
     for (int i = 0; i < SWIFT_TRIES; i++) {
         got = mem_readv(t->mem, p->ranges, count);
-        scry_nsec end = clock_now();
-        if (end - start < limit)
+        scry_nsec end = clock_now(), took = end - start;
+        p->usual_read = p->usual_read - p->usual_read / SWIFT_MEMORY + took / SWIFT_MEMORY;
+        if (took < limit)
             break;
         start = end;
     }

@@ -68,6 +68,7 @@ struct target_private {
         stop_credit; /* how long threads may still be stopped before samples are marked instead */
     scry_nsec last_look;
     scry_nsec looked_before; /* so long before that */
+    scry_nsec usual_read;    /* how long a reading takes, lately */
 
     struct short_paths short_paths;
 };
