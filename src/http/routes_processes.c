@@ -4,6 +4,7 @@
 
 #include "http/cluster.h"
 #include "http/inside.h"
+#include "http/place.h"
 #include "http/routes.h"
 #include "util/json.h"
 
@@ -56,9 +57,7 @@ void processes_get(struct server *s, struct request *rq, struct reply *re)
     cluster_processes(s, rq, re, &q);
 }
 
-/* The node and the process a path names; false after `re` was filled in, or when another node was
- * asked and `re` is its answer. */
-static bool read_place(struct server *s, struct request *rq, struct reply *re, pid_t *ret_pid)
+bool place_read(struct server *s, struct request *rq, struct reply *re, pid_t *ret_pid)
 {
     struct node_ref node;
     int64_t pid;
@@ -80,7 +79,7 @@ static bool read_place(struct server *s, struct request *rq, struct reply *re, p
 void process_get(struct server *s, struct request *rq, struct reply *re)
 {
     pid_t pid;
-    if (!read_place(s, rq, re, &pid))
+    if (!place_read(s, rq, re, &pid))
         return;
     if (!processes_one(s->processes, pid, &re->body)) {
         struct process_brief brief;
@@ -95,8 +94,7 @@ void process_get(struct server *s, struct request *rq, struct reply *re)
     re->type = "application/json";
 }
 
-/* Whether the process may be looked into, by the server's own rules. */
-static bool allowed(struct server *s, struct reply *re, pid_t *pid, const char *ip)
+bool place_allowed(struct server *s, struct reply *re, pid_t *pid, const char *ip)
 {
     struct process_brief brief;
     struct error err = {0};
@@ -117,8 +115,8 @@ static bool read_dump(struct server *s, struct request *rq, struct reply *re, pi
 {
     return param_flag(rq, re, "native", &o->native) &&
            param_flag(rq, re, "subprocesses", &o->subprocesses) &&
-           param_flag(rq, re, "locals", &o->locals) && read_place(s, rq, re, ret_pid) &&
-           allowed(s, re, ret_pid, NULL);
+           param_flag(rq, re, "locals", &o->locals) && place_read(s, rq, re, ret_pid) &&
+           place_allowed(s, re, ret_pid, NULL);
 }
 
 void threads_get(struct server *s, struct request *rq, struct reply *re)

@@ -35,15 +35,18 @@ static bool read_worker(struct server *s, struct request *rq, struct reply *re, 
 
 /* ---- stack trace ---- */
 
-static void send_traceback(struct server *s, struct request *rq, struct reply *re,
-                           const struct place *p)
+static bool read_dump(const struct request *rq, struct reply *re, struct dump_options *o)
 {
-    struct dump_options o = {0};
+    *o = (struct dump_options){0};
+    return param_flag(rq, re, "native", &o->native) &&
+           param_flag(rq, re, "subprocesses", &o->subprocesses);
+}
+
+static void send_traceback(struct server *s, struct request *rq, struct reply *re,
+                           const struct place *p, const struct dump_options *o)
+{
     struct process_brief brief;
     struct error err = {0};
-    if (!param_flag(rq, re, "native", &o.native) ||
-        !param_flag(rq, re, "subprocesses", &o.subprocesses))
-        return;
     int r = processes_find(s->processes, p->pid, p->node.ip[0] ? p->node.ip : NULL, &brief, &err);
     if (r < 0) {
         char word[32];
@@ -56,17 +59,18 @@ static void send_traceback(struct server *s, struct request *rq, struct reply *r
         buf_addf(&re->body, "Warning: %s\n", p->warning);
         reply_header(re, "X-Ray-Profiling-Warning", "%s", p->warning);
     }
-    if (inside_dump(s, rq, re, brief.pid, &o, &re->body))
+    if (inside_dump(s, rq, re, brief.pid, o, &re->body))
         re->type = "text/plain; charset=utf-8";
 }
 
 void worker_traceback_get(struct server *s, struct request *rq, struct reply *re)
 {
     struct place p;
-    if (!read_worker(s, rq, re, &p))
+    struct dump_options o;
+    if (!read_worker(s, rq, re, &p) || !read_dump(rq, re, &o))
         return;
     if (p.node.self)
-        send_traceback(s, rq, re, &p);
+        send_traceback(s, rq, re, &p, &o);
     else
         cluster_forward(s, &p.node, rq, re);
 }
@@ -155,18 +159,22 @@ static void add_escaped(struct buf *to, const char *text)
 }
 
 /* A task's flame graph is a page: the picture, with the warning above it. */
-static void wrap(struct reply *re, int fd, const char *warning)
+static void begin_page(struct buf *to, const char *warning)
+{
+    if (*warning) {
+        buf_add_str(to, "<p style=\"color: #E37400\">&#9888; ");
+        add_escaped(to, warning);
+        buf_add_str(to, "</p>");
+    }
+    buf_add_str(to, "<style>svg { width: 100%; height: 100%; }</style>\n");
+}
+
+static void add_file(struct buf *to, int fd)
 {
     char data[65536];
     ssize_t n;
-    if (*warning) {
-        buf_add_str(&re->body, "<p style=\"color: #E37400\">&#9888; ");
-        add_escaped(&re->body, warning);
-        buf_add_str(&re->body, "</p>");
-    }
-    buf_add_str(&re->body, "<style>svg { width: 100%; height: 100%; }</style>\n");
     while ((n = read(fd, data, sizeof(data))) > 0)
-        buf_add(&re->body, data, (size_t)n);
+        buf_add(to, data, (size_t)n);
     close(fd);
 }
 
@@ -197,10 +205,12 @@ static void send_profile(struct server *s, struct request *rq, struct reply *re,
     add_warnings(s, job, p, &warning);
     re->type = ray_type(o->format->name, task);
     re->sandboxed = flamegraph || strcmp(o->format->name, "html") == 0;
-    if (task && flamegraph)
-        wrap(re, fd, warning.data);
-    else
+    if (task && flamegraph) {
+        begin_page(&re->body, warning.data);
+        add_file(&re->body, fd);
+    } else {
         re->fd = fd;
+    }
     reply_header(re, "X-Scry-Recording", "%s", job->id);
     if (warning.len)
         reply_header(re, "X-Ray-Profiling-Warning", "%s", warning.data);
@@ -298,12 +308,7 @@ static void forward_task(struct server *s, struct request *rq, struct reply *re,
     if (strcmp(what, "cpu_profile") == 0 && (!format || strcmp(format, "flamegraph") == 0)) {
         struct buf picture = re->body;
         buf_init(&re->body);
-        if (warning[0]) {
-            buf_add_str(&re->body, "<p style=\"color: #E37400\">&#9888; ");
-            add_escaped(&re->body, warning);
-            buf_add_str(&re->body, "</p>");
-        }
-        buf_add_str(&re->body, "<style>svg { width: 100%; height: 100%; }</style>\n");
+        begin_page(&re->body, warning);
         buf_add(&re->body, picture.data, picture.len);
         buf_done(&picture);
         re->type = "text/html; charset=utf-8";
@@ -314,11 +319,12 @@ void task_traceback_get(struct server *s, struct request *rq, struct reply *re)
 {
     struct place p;
     struct ray_task task;
-    if (!read_task(s, rq, re, &p, &task))
+    struct dump_options o;
+    if (!read_dump(rq, re, &o) || !read_task(s, rq, re, &p, &task))
         return;
     ray_warn(s, &task, p.warning, sizeof(p.warning));
     if (p.node.self)
-        send_traceback(s, rq, re, &p);
+        send_traceback(s, rq, re, &p, &o);
     else
         forward_task(s, rq, re, &p, &task, "traceback");
 }

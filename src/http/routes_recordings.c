@@ -213,7 +213,6 @@ bool recordings_doc(struct server *s, struct reply *re, const char *id, const ch
         char *text = NULL;
         size_t len = 0;
         FILE *out = open_memstream(&text, &len);
-        job_touch(s->jobs, job);
         jobs_lock(s->jobs);
         if (out)
             job_json(job, out);
@@ -237,6 +236,10 @@ bool recordings_doc(struct server *s, struct reply *re, const char *id, const ch
 
 void recording_get(struct server *s, struct request *rq, struct reply *re)
 {
+    struct job *job = jobs_find(s->jobs, rq->words[0]);
+    if (job)
+        job_touch(s->jobs, job);
+    job_release(s->jobs, job);
     if (recordings_doc(s, re, rq->words[0], "id", &re->body))
         re->type = "application/json";
 }
@@ -599,8 +602,11 @@ void diff_get(struct server *s, struct request *rq, struct reply *re)
         !param_choice(rq, re, "by", bys, &by) || !param_choice(rq, re, "widths", widths, &width) ||
         !param_flag(rq, re, "threads", &threads) || !param_flag(rq, re, "download", &download))
         return;
+    const char *before_id = query_get(&rq->query, "before");
     const char *after_id = query_get(&rq->query, "after");
-    char **before = recordings_paths(s, re, query_get(&rq->query, "before"), "before", -1);
+    if (!check_id(re, before_id, "before") || !check_id(re, after_id, "after"))
+        return;
+    char **before = recordings_paths(s, re, before_id, "before", -1);
     char **after = before ? recordings_paths(s, re, after_id, "after", -1) : NULL;
     struct diff_view view = {.format = formats_of_diff[format],
                              .by = bys[by],

@@ -32,7 +32,7 @@
 #define HEADER_MEMORY    (32u << 10)
 #define THREAD_STACK     (1u << 20)
 #define IDLE_SECONDS     60 /* without a byte, also while an answer is being sent */
-#define REQUEST_SECONDS  20 /* from the connection, or the last answer, to a whole request */
+#define REQUEST_SECONDS  10 /* from the connection, or the last answer, to a whole request */
 #define STREAM_CHUNK     (64u << 10)
 #define STREAMS_MAX      256
 #define GZIP_MIN         1024
@@ -381,12 +381,28 @@ static bool changes(const char *method)
     return strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0;
 }
 
+static enum MHD_Result count_lengths(void *context, enum MHD_ValueKind kind, const char *name,
+                                     const char *value)
+{
+    unsigned *count = context;
+    (void)kind, (void)value;
+    *count += strcasecmp(name, "Content-Length") == 0 || strcasecmp(name, "Transfer-Encoding") == 0;
+    return MHD_YES;
+}
+
 static bool check_body(struct exchange *e, struct MHD_Connection *mhd)
 {
+    unsigned lengths = 0;
+    MHD_get_connection_values(mhd, MHD_HEADER_KIND, count_lengths, &lengths);
+    if (lengths > 1) { /* whoever stands between may have read another length than we do */
+        reply_error(&e->re, 400, "bad_request", NULL, "", "the length of the body is given twice");
+        e->re.close = true;
+        return false;
+    }
     const char *length = header(mhd, "Content-Length");
     const char *type = header(mhd, "Content-Type");
     bool has_body = header(mhd, "Transfer-Encoding") || (length && strcmp(length, "0") != 0);
-    if (length && strtoull(length, NULL, 10) > BODY_MAX) {
+    if (length && strtoull(length, NULL, 10) > BODY_IGNORED_MAX) {
         reply_error(&e->re, 413, "too_large", NULL, "", "the body is larger than %u bytes",
                     BODY_MAX);
         e->re.close = true;
