@@ -1,9 +1,9 @@
 """The pictures of the page in the README and the guide: a real server, looking at real programs.
 
-    .venv/bin/python scripts/page_pictures.py [FOLDER]
+    sudo unshare --fork --pid --mount-proc --kill-child .venv/bin/python scripts/page_pictures.py [FOLDER]
 
 needs build/scry, chromium and what ./dev setup installs (and a font with Chinese characters for one of them), and writes
-docs/images/page-*.png."""
+docs/images/page-*.png. In a pid namespace of its own it shows only what it started."""
 
 import re
 import shutil
@@ -29,12 +29,16 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         try:
             for title, file in PROGRAMS:
-                program = subprocess.Popen(
-                    [title, file],
-                    executable=sys.executable,
-                    cwd=PROJECT,
-                    stdout=subprocess.DEVNULL,
-                )
+                # A title of its own, as Ray and Dask give their workers, leaves no room for a file's name.
+                whole = title != "python3"
+                with open(PROJECT / file) as source:
+                    program = subprocess.Popen(
+                        [title] if whole else [title, file],
+                        executable=sys.executable,
+                        cwd=PROJECT,
+                        stdin=source if whole else subprocess.DEVNULL,
+                        stdout=subprocess.DEVNULL,
+                    )
                 started.append(program)
             command = [PROJECT / "build" / "scry", "serve", "--port", "0", "--data-dir", folder]
             server = subprocess.Popen(

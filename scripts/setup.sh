@@ -125,7 +125,8 @@ build_page() { (cd web && PATH=$OLDPWD/.venv/bin:$PATH && node node_modules/vite
 
 # The page of scry serve, web/dist, made with Node, which comes with the Python tools. scry itself builds without it.
 need_page() {
-    [ ! -f web/dist/index.html ] || [ "$(cat web/dist.stamp 2>/dev/null)" != "$(page_stamp)" ] || return 0
+    [ ! -f web/dist/index.html ] || [ ! -d web/node_modules/vite ] ||
+        [ "$(cat web/dist.stamp 2>/dev/null)" != "$(page_stamp)" ] || return 0
     [ -x .venv/bin/npm ] || (need_venv) || { warn "no Node: scry serve comes without its page" && return 0; }
     [ "$(cat web/node_modules/stamp 2>/dev/null)" = "$(hash_of web/package-lock.json)" ] ||
         step "installing the modules of the page" fill_page_modules ||

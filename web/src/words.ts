@@ -169,6 +169,7 @@ export const words = {
   line: ['Line', '行'],
   lines: ['Lines of this function', '该函数各行'],
   selected: ['Selected', '已选'],
+  hottest: ['Most own time', '自身耗时最多'],
   ofAll: ['{percent} of all', '占全部 {percent}'],
   ofParent: ['{percent} of its caller', '占调用者 {percent}'],
   ownShare: ['{percent} itself', '自身 {percent}'],

@@ -4,7 +4,7 @@ import { useMemo } from 'preact/hooks';
 import { amount, placeOf, shares } from '../flame/BoxTip.tsx';
 import { changeOf, nameOf } from '../flame/painter.ts';
 import { t } from '../i18n.ts';
-import { linesOf } from '../model/functions.ts';
+import { functionTable, linesOf } from '../model/functions.ts';
 import type { Choice, Profile } from '../model/profile.ts';
 import { functionKey, type Tree } from '../model/tree.ts';
 import { Bar } from '../parts/Bar.tsx';
@@ -45,8 +45,30 @@ function Lines({ profile, choice, tree, node }: Pick<Props, 'profile' | 'choice'
   );
 }
 
+const HOTTEST = 15;
+
+/* Until a box is chosen: where the time goes, in a list. */
+function Hottest({ profile, choice, onSearch }: Pick<Props, 'profile' | 'choice' | 'onSearch'>) {
+  const rows = useMemo(() => functionTable(profile, choice), [profile, choice]);
+  const all = rows.reduce((sum, row) => sum + row.self, 0) || 1;
+  return (
+    <aside class="details" aria-label={t('hottest')}>
+      <h2 class="plain">{t('hottest')}</h2>
+      <ul class="hottest">
+        {rows.filter((row) => row.self > 0).slice(0, HOTTEST).map((row) => (
+          <li key={row.key}>
+            <Bar share={row.self / all} text={percent(row.self / all)} />
+            <button type="button" class="link" title={`${row.frame.file}:${row.frame.first}`} onClick={() => onSearch(quoted(row.frame.name))}>{row.frame.name}</button>
+          </li>
+        ))}
+      </ul>
+      <p class="hint" id="flame-said">{t('flameKeys')}</p>
+    </aside>
+  );
+}
+
 export function Details({ tree, node, profile, choice, byLine, onSearch }: Props) {
-  if (node < 0 || node >= tree.label.length) return <aside class="details" id="flame-said"><p class="hint">{t('flameKeys')}</p></aside>;
+  if (node < 0 || node >= tree.label.length) return <Hottest profile={profile} choice={choice} onSearch={onSearch} />;
   const label = tree.labels[tree.label[node]!]!;
   const { all, own, parent } = shares(tree, node);
   return (
