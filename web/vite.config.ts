@@ -45,7 +45,7 @@ function speedscope(): Plugin {
 export default defineConfig({
   base: './',
   plugins: [speedscope()],
-  server: { proxy: { '/api': process.env.SCRY_SERVER ?? 'http://127.0.0.1:8265' } },
+  server: { proxy: { '/api': process.env.SCRY_SERVER ?? 'http://127.0.0.1:8266' } },
   build: {
     target: 'es2022',
     assetsInlineLimit: 0,
