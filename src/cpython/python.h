@@ -18,6 +18,7 @@ struct python {
     char found_by[128];          /* how, for `--verbose` and tests */
     struct code_cache codes;
     struct walk_memory *walk; /* private to frames.c */
+    scry_addr none;           /* private to threads.c; 0 = not met yet */
 };
 
 /* Look for CPython in this process. NOT_PYTHON and UNSUPPORTED say what was tried; NOT_READY when
@@ -85,6 +86,10 @@ void py_threads_done(struct py_threads *list);
 /* The thread state that holds this interpreter's GIL; 0 = nobody, or a free-threaded build. */
 scry_addr python_gil_holder(struct python *py, scry_addr interp);
 /* Ask again who holds the GIL, for this thread alone. */
+/* Whether garbage is being collected at this moment; false where that cannot be known (before 3.7). */
+bool python_collecting(struct python *py, scry_addr interp);
+/* Whether the thread raises an exception or is in an `except` or `finally` block of one. Before 3.7 only the first. */
+bool python_has_exception(struct python *py, const struct py_thread *thread);
 int python_refresh_gil(struct python *py, struct py_thread *thread);
 
 /* private: what frames.c keeps between walks */

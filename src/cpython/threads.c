@@ -2,7 +2,9 @@
  * that may change while it is read: each link is checked (a thread state names its interpreter),
  * each chain has a limit. */
 #include <stdlib.h>
+#include <string.h>
 
+#include "cpython/object.h"
 #include "cpython/python.h"
 #include "cpython/raw.h"
 
@@ -10,6 +12,7 @@
 #define MAX_THREADS      16384
 #define MAX_TSTATE       1024
 #define MAX_TRIES        3
+#define MAX_HANDLED      64 /* generators within generators, each with an exception of its own */
 
 static struct py_thread *add_thread(struct py_threads *list)
 {
@@ -176,6 +179,54 @@ int python_refresh_gil(struct python *py, struct py_thread *t)
     if (r == 0)
         t->owns_gil = is_attached(status);
     return r;
+}
+
+bool python_collecting(struct python *py, scry_addr interp)
+{
+    const struct layout *l = &py->layout;
+    uint32_t collecting = 0;
+    scry_addr at = 0;
+    if (l->is_gc_collecting != LAYOUT_NONE)
+        at = interp + (scry_addr)l->is_gc_collecting;
+    else if (l->rt_gc_collecting != LAYOUT_NONE && py->runtime)
+        at = py->runtime + (scry_addr)l->rt_gc_collecting;
+    return at && mem_read_u32(py->view.mem, at, &collecting) == 0 && collecting;
+}
+
+/* None stands for nothing, and is told by its type; the first one found is remembered. */
+static bool is_none(struct python *py, scry_addr object)
+{
+    char name[16];
+    if (object == py->none)
+        return true;
+    if (py_type_name(&py->view, object, name, sizeof(name)) < 0 || strcmp(name, "NoneType") != 0)
+        return false;
+    py->none = object;
+    return true;
+}
+
+bool python_has_exception(struct python *py, const struct py_thread *t)
+{
+    const struct layout *l = &py->layout;
+    uint64_t raised = 0, item = 0;
+    if (l->ts_raised != LAYOUT_NONE)
+        mem_read_u64(py->view.mem, t->tstate + (scry_addr)l->ts_raised, &raised);
+    if (raised)
+        return true;
+    if (l->ts_handled == LAYOUT_NONE ||
+        mem_read_u64(py->view.mem, t->tstate + (scry_addr)l->ts_handled, &item) < 0)
+        return false;
+    /* Generators have items of their own, mostly empty, above that of their caller. */
+    for (int i = 0; item && i < MAX_HANDLED; i++) {
+        uint64_t value = 0, previous = 0;
+        if (mem_read_u64(py->view.mem, item + (scry_addr)l->handled_value, &value) < 0 ||
+            mem_read_u64(py->view.mem, item + (scry_addr)l->handled_previous, &previous) < 0)
+            return false;
+        if (value && !is_none(py, value))
+            return true;
+        item = previous;
+    }
+    return false;
 }
 
 void python_threads_mark(struct python *py, struct threads_mark *ret)

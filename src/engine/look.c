@@ -438,6 +438,13 @@ static int read_thread(struct target *t, const struct look *look, struct known_t
     return r;
 }
 
+static bool is_chosen(struct target *t, const struct look *look, const struct known_thread *k)
+{
+    if (look->choice && !choice_takes_thread(look->choice, k->tid, k->name))
+        return false;
+    return !look->exceptions || python_has_exception(t->python, &k->python);
+}
+
 struct plan {
     struct known_thread **read; /* those to be read: first the peeks, then the others */
     bool *complete;
@@ -472,6 +479,7 @@ static int plan_look(struct target *t, const struct look *look, scry_nsec now, s
         bool read;
         k->wanted = is_wanted(look, k, now, &read);
         plan->any_ran |= k->ran;
+        k->wanted = k->wanted && is_chosen(t, look, k);
         if (k->activity == TASK_UNKNOWN && k->watched)
             p->must_meet = true;
         if (!k->wanted)
@@ -578,6 +586,20 @@ static void find_gil_holder(struct target *t)
     }
 }
 
+/* The thread that collects holds the GIL, or has suspended all others. */
+static void find_collectors(struct target *t)
+{
+    struct target_private *p = t->private;
+    scry_addr interp = 0;
+    bool collecting = false;
+    for (size_t i = 0; i < p->known_count; i++) {
+        struct py_thread *thread = &p->known[i]->python;
+        if (thread->interp != interp)
+            collecting = python_collecting(t->python, interp = thread->interp);
+        thread->in_gc = collecting && thread->owns_gil;
+    }
+}
+
 int target_look(struct target *t, const struct look *look, const struct snapshot **ret_snapshot)
 {
     struct target_private *p = t->private;
@@ -591,8 +613,10 @@ int target_look(struct target *t, const struct look *look, const struct snapshot
     int r = LOOK_AGAIN;
     for (int i = 0; i < LOOK_TRIES && r == LOOK_AGAIN; i++) {
         r = meet(t, now);
-        if (r == 0 && look->gil_only)
+        if (r == 0 && (look->gil_only || look->collectors))
             find_gil_holder(t);
+        if (r == 0 && look->collectors)
+            find_collectors(t);
         if (r == 0)
             r = plan_look(t, look, now, &plan);
         if (r == 0)

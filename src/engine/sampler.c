@@ -16,13 +16,14 @@
 #include "util/buf.h"
 #include "util/table.h"
 
-#define SPIN_ABOVE   10000.0
-#define REPORT_EVERY (100 * 1000 * 1000ULL)
-#define FLUSH_EVERY  SCRY_NSEC_PER_SEC
-#define WHOLE_EVERY  (400 * 1000 * 1000ULL)
-#define REST         (20 * 1000 * 1000ULL)
-#define LONGEST_NAP  (50 * 1000 * 1000ULL)
-#define OWED_NAP     (1000 * 1000ULL) /* while a thread that was told to stop has yet to be let go */
+#define SPIN_ABOVE    10000.0
+#define REPORT_EVERY  (100 * 1000 * 1000ULL)
+#define FLUSH_EVERY   SCRY_NSEC_PER_SEC
+#define WHOLE_EVERY   (400 * 1000 * 1000ULL)
+#define REST          (20 * 1000 * 1000ULL)
+#define LONGEST_NAP   (50 * 1000 * 1000ULL)
+#define COLLECTOR_KEY (UINT64_MAX - 1) /* no frame has it */
+#define OWED_NAP      (1000 * 1000ULL) /* while a thread that was told to stop has yet to be let go */
 
 struct sampler {
     struct sampler_options options;
@@ -62,6 +63,12 @@ static uint64_t next_random(struct sampler *s)
 int sampler_new(pid_t pid, const struct sampler_options *options, struct sample_sink *sink,
                 struct sampler **ret_sampler, struct error *err)
 {
+    return sampler_new_many(&pid, 1, options, sink, ret_sampler, err);
+}
+
+int sampler_new_many(const pid_t *pids, size_t count, const struct sampler_options *options,
+                     struct sample_sink *sink, struct sampler **ret_sampler, struct error *err)
+{
     struct sampler *s = calloc(1, sizeof(*s));
     if (!s)
         return error_set(err, -SCRY_E_NO_MEMORY, "out of memory");
@@ -72,7 +79,14 @@ int sampler_new(pid_t pid, const struct sampler_options *options, struct sample_
     budget_init(&s->budget, options->overhead);
     s->rate = options->overhead > 0 ? s->budget.rate : options->rate;
     s->stats.rate = s->rate;
-    int r = tree_open(&s->tree, pid, options->subprocesses, options->patience, err);
+    const struct tree_wish wish = {
+        .pids = pids,
+        .count = count,
+        .any = options->any,
+        .follow = options->subprocesses,
+        .patience = options->patience,
+    };
+    int r = tree_open(&s->tree, &wish, err);
     if (r < 0) {
         free(s);
         return r;
@@ -165,22 +179,46 @@ static uint32_t thread_number(struct sampler *s, struct member *m, const struct 
     return (uint32_t)number;
 }
 
+/* The number of a frame that is not to be shown; handed out to none, as there is room for far fewer. */
+#define HIDDEN (UINT32_MAX - 1)
+
 static uint32_t frame_number(struct sampler *s, struct member *m, const struct py_frame *f)
 {
     uint64_t key = (uint64_t)f->code->serial << 32 | (uint32_t)f->line, number;
     if (table_get(&m->frame_numbers, key, &number))
         return (uint32_t)number;
-    number = s->sink->ops->frame(s->sink,
-                                 &(struct rec_frame){
-                                     .name = f->code->qualname,
-                                     .file = f->code->filename,
-                                     .short_file = target_short_path(m->target, f->code->filename),
-                                     .line = f->line,
-                                     .first_line = f->code->first_line,
-                                     .module = "",
-                                 });
+    const char *short_file = target_short_path(m->target, f->code->filename);
+    if (!choice_shows_frame(&s->options.choice, f->code->filename, short_file)) {
+        table_put(&m->frame_numbers, key, HIDDEN);
+        return HIDDEN;
+    }
+    number = s->sink->ops->frame(s->sink, &(struct rec_frame){
+                                              .name = f->code->qualname,
+                                              .file = f->code->filename,
+                                              .short_file = short_file,
+                                              .line = f->line,
+                                              .first_line = f->code->first_line,
+                                              .module = "",
+                                          });
     table_put(&m->frame_numbers, key, number);
     return (uint32_t)number;
+}
+
+/* A frame of its own on top of whatever made the collector run. */
+static uint32_t stack_of_collector(struct sampler *s, struct member *m, uint32_t stack)
+{
+    uint64_t number;
+    if (!table_get(&m->frame_numbers, COLLECTOR_KEY, &number)) {
+        number = s->sink->ops->frame(s->sink, &(struct rec_frame){
+                                                  .name = "[garbage collection]",
+                                                  .file = "",
+                                                  .short_file = "",
+                                                  .module = "gc",
+                                              });
+        table_put(&m->frame_numbers, COLLECTOR_KEY, number);
+    }
+    uint32_t above = s->sink->ops->stack(s->sink, stack, (uint32_t)number);
+    return above == UINT32_MAX ? stack : above;
 }
 
 static bool reserve_stacks(struct thread_memo *memo, size_t count)
@@ -208,7 +246,12 @@ static uint32_t stack_number(struct sampler *s, struct member *m, const struct p
     uint32_t stack = done ? memo->stacks[done - 1] : REC_EMPTY_STACK;
     while (done < t->frame_count) {
         const struct py_frame *f = &t->frames[t->frame_count - 1 - done];
-        uint32_t next = s->sink->ops->stack(s->sink, stack, frame_number(s, m, f));
+        uint32_t frame = frame_number(s, m, f);
+        if (frame == HIDDEN) {
+            memo->stacks[done++] = stack;
+            continue;
+        }
+        uint32_t next = s->sink->ops->stack(s->sink, stack, frame);
         /* Full: a stack seen less deep, but one that was there. */
         if (next == UINT32_MAX)
             break;
@@ -239,10 +282,18 @@ static const struct thread_memo *numbers_of(struct sampler *s, struct member *m,
     return memo;
 }
 
+/* With some frames hidden: a thread of which none is left. */
+static bool is_hidden(struct sampler *s, struct member *m, const struct thread_state *t)
+{
+    return choice_of_frames(&s->options.choice) && numbers_of(s, m, t)->stack == REC_EMPTY_STACK;
+}
+
 static int write_thread(struct sampler *s, struct member *m, const struct thread_state *t,
                         scry_nsec time, scry_nsec weight)
 {
     const struct thread_memo *numbers = numbers_of(s, m, t);
+    bool collects = s->options.gc && t->python->in_gc;
+    uint32_t stack = collects ? stack_of_collector(s, m, numbers->stack) : numbers->stack;
     s->stats.samples++;
     s->stats.torn += t->torn;
     return s->sink->ops->sample(
@@ -250,9 +301,9 @@ static int write_thread(struct sampler *s, struct member *m, const struct thread
                      .time = time - s->base,
                      .weight = weight,
                      .thread = numbers->thread,
-                     .stack = numbers->stack,
+                     .stack = stack,
                      .flags = (t->active ? REC_ACTIVE : 0u) | (t->owns_gil ? REC_GIL : 0u) |
-                              (t->torn ? REC_TORN : 0u) | (t->python->in_gc ? REC_GC : 0u),
+                              (t->torn ? REC_TORN : 0u) | (collects ? REC_GC : 0u),
                  });
 }
 
@@ -276,6 +327,9 @@ static int sample_member(struct sampler *s, struct member *m, scry_nsec time, sc
     const struct look look = {
         .blocking = s->options.blocking,
         .gil_only = !s->whole && s->gil_only,
+        .choice = s->options.choice.threads.count ? &s->options.choice : NULL,
+        .exceptions = s->options.exceptions,
+        .collectors = s->options.gc,
         .skip_idle = !s->whole && !s->idle,
         .wait_reasons = s->whole,
     };
@@ -293,6 +347,8 @@ static int sample_member(struct sampler *s, struct member *m, scry_nsec time, sc
     for (size_t i = 0; i < snapshot->count; i++) {
         const struct thread_state *t = &snapshot->threads[i];
         if (s->options.cpu && !(weight = take_run_time(t)))
+            continue;
+        if (is_hidden(s, m, t))
             continue;
         r = write_thread(s, m, t, time, weight);
         if (r < 0)
@@ -411,6 +467,20 @@ static void rest(struct sampler *s, uint64_t *slot, scry_nsec *next)
     *next = moment_in(s, *slot);
 }
 
+bool sampler_await(struct sampler *s, scry_nsec delay)
+{
+    scry_nsec until = read_clock(CLOCK_MONOTONIC) + delay;
+    for (;;) {
+        scry_nsec now = read_clock(CLOCK_MONOTONIC);
+        tree_refresh(&s->tree, now);
+        if (s->stop || tree_ended(&s->tree))
+            return false;
+        if (now >= until && !s->paused)
+            return true;
+        nap(now + REST < until || now >= until ? now + REST : until);
+    }
+}
+
 /* For how long the threads of the process that was held most were held since it was last asked. */
 static scry_nsec held_lately(struct sampler *s)
 {
@@ -517,7 +587,7 @@ static int check_account(const struct sampler *s, struct error *err)
 {
     SCOPED_BUF text;
     buf_init(&text);
-    if (process_read_proc(s->tree.root, "schedstat", 128, &text) == 0 &&
+    if (process_read_proc(s->tree.roots[0], "schedstat", 128, &text) == 0 &&
         strtoull(text.data, NULL, 10) > 0)
         return 0;
     error_set(err, -SCRY_E_UNSUPPORTED, "the kernel keeps no account of the CPU time of threads");

@@ -2,6 +2,7 @@
 #ifndef SCRY_ENGINE_SAMPLER_H
 #define SCRY_ENGINE_SAMPLER_H
 
+#include "engine/choice.h"
 #include "engine/recording.h"
 #include "engine/sink.h"
 #include "engine/target.h"
@@ -12,10 +13,14 @@ struct sampler_options {
         overhead; /* instead of a rate what it may cost: 0.01 is 1 % (engine/budget.h); 0 = as the rate says */
     scry_nsec duration; /* 0 = until told to stop */
     enum blocking blocking;
-    bool gil_only;      /* -g */
-    bool cpu;           /* weigh samples with the CPU time threads consumed; not with `idle` */
-    bool idle;          /* -i: keep threads that are not active */
-    bool subprocesses;  /* -s */
+    bool gil_only;     /* -g */
+    bool cpu;          /* weigh samples with the CPU time threads consumed; not with `idle` */
+    bool idle;         /* -i: keep threads that are not active */
+    bool subprocesses; /* -s */
+    struct choice choice;
+    bool gc;            /* a frame on top of the stack of a thread that collects garbage */
+    bool exceptions;    /* only threads that raise or handle an exception */
+    bool any;           /* of several processes those that can be sampled; else each of them */
     scry_nsec patience; /* how long to wait for Python to start in the first process */
 };
 
@@ -37,8 +42,14 @@ struct sampler_stats {
 };
 
 struct sampler;
+/* `sink` may be NULL until sampler_switch() gives it one, before sampler_run(). */
+int sampler_new_many(const pid_t *pids, size_t count, const struct sampler_options *options,
+                     struct sample_sink *sink, struct sampler **ret_sampler, struct error *err);
 int sampler_new(pid_t pid, const struct sampler_options *options, struct sample_sink *sink,
                 struct sampler **ret_sampler, struct error *err);
+/* Wait before it runs: for so long, and while it is paused. False if there is nothing to run for any more: it was told
+ * to stop, or the processes have ended. */
+bool sampler_await(struct sampler *s, scry_nsec delay);
 /* Run to the end. `tick` (may be NULL) is called about ten times a second and between looks never
  * holds up a stopped thread; returning true asks to stop. A signal handler may call sampler_stop().
  */

@@ -4,6 +4,7 @@
 
 #include "access/process.h"
 #include "access/task.h"
+#include "engine/choice.h"
 #include "engine/snapshot.h"
 
 enum blocking {
@@ -48,7 +49,10 @@ void target_close(struct target *t);
 
 struct look {
     enum blocking blocking;
-    bool gil_only;        /* only the thread that holds the GIL */
+    bool gil_only;               /* only the thread that holds the GIL */
+    const struct choice *choice; /* of threads; may be NULL */
+    bool exceptions;             /* only threads that raise or handle an exception */
+    bool collectors;      /* find out who collects garbage: python->in_gc holds for this look */
     bool skip_idle;       /* leave out threads that are not active (py-spy's default for record) */
     scry_nsec stop_limit; /* how long a thread may take to come to a stop; 0 = a tick's worth */
     bool wait_reasons;    /* fill in thread_state.wait */

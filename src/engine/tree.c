@@ -107,12 +107,12 @@ static void add_candidate(struct tree *tree, pid_t pid)
         tree->candidates[tree->candidate_count++] = c;
 }
 
-/* All descendants of the root, breadth first. */
-static void scan(struct tree *tree)
+/* All descendants of a root, breadth first. */
+static void scan_below(struct tree *tree, const struct process *root)
 {
     struct pid_list found = {0};
     size_t next = 0;
-    process_children_now(tree->root->pid, &found);
+    process_children_now(root->pid, &found);
     while (next < found.count && found.count < MAX_DESCENDANTS) {
         pid_t pid = found.items[next++];
         add_candidate(tree, pid);
@@ -126,6 +126,13 @@ static void scan(struct tree *tree)
         pid_list_done(&below);
     }
     pid_list_done(&found);
+}
+
+static void scan(struct tree *tree)
+{
+    for (size_t i = 0; i < tree->root_count; i++)
+        if (process_alive(tree->roots[i]))
+            scan_below(tree, tree->roots[i]);
 }
 
 /* Where the machine has not seen a new process since, there is no new descendant. */
@@ -185,19 +192,29 @@ static void renew_execed(struct tree *tree)
     }
 }
 
+static bool any_root_alive(const struct tree *tree)
+{
+    for (size_t i = 0; i < tree->root_count; i++)
+        if (process_alive(tree->roots[i]))
+            return true;
+    return false;
+}
+
 void tree_refresh(struct tree *tree, scry_nsec now)
 {
     if (now < tree->next_scan)
         return;
     tree->next_scan = now + SCAN_EVERY;
-    tree->root_ended = !process_alive(tree->root);
+    tree->roots_ended = !any_root_alive(tree);
     renew_execed(tree);
     tree_drop_ended(tree);
     if (!list_known(tree))
         return;
     if (tree->follow && may_have_grown(tree, now))
         scan(tree);
-    add_candidate(tree, tree->root->pid);
+    for (size_t i = 0; i < tree->root_count; i++)
+        if (process_alive(tree->roots[i]))
+            add_candidate(tree, tree->roots[i]->pid);
     try_candidates(tree, now, NULL);
 }
 
@@ -208,36 +225,74 @@ static bool is_final(int error)
            error == -SCRY_E_KERNEL_THREAD || error == -SCRY_E_NO_MEMORY;
 }
 
-int tree_open(struct tree *tree, pid_t pid, bool follow, scry_nsec patience, struct error *err)
+static int open_roots(struct tree *tree, const struct tree_wish *wish, struct error *err)
+{
+    int r = -SCRY_E_NO_PROCESS;
+    tree->roots = calloc(wish->count ? wish->count : 1, sizeof(struct process *));
+    if (!tree->roots)
+        return error_set(err, -SCRY_E_NO_MEMORY, "out of memory");
+    for (size_t i = 0; i < wish->count; i++) {
+        r = process_open(wish->pids[i], &tree->roots[tree->root_count], err);
+        if (r == 0)
+            tree->root_count++;
+        else if (!wish->any)
+            return r;
+    }
+    return tree->root_count ? 0 : r;
+}
+
+static bool has_member(const struct tree *tree, pid_t pid)
+{
+    for (size_t i = 0; i < tree->count; i++)
+        if (tree->members[i].target->process->pid == pid)
+            return true;
+    return false;
+}
+
+/* The roots that are not yet members. 0 when none is left, else why the first of them is none. */
+static int try_roots(struct tree *tree, struct error *err)
+{
+    int result = 0;
+    for (size_t i = 0; i < tree->root_count; i++) {
+        struct target *target;
+        pid_t pid = tree->roots[i]->pid;
+        if (has_member(tree, pid))
+            continue;
+        int r = target_open(pid, 0, &target, result ? NULL : err);
+        if (r == 0)
+            add_member(tree, target);
+        result = result ? result : r;
+    }
+    return result;
+}
+
+int tree_open(struct tree *tree, const struct tree_wish *wish, struct error *err)
 {
     struct error own = {0};
     err = err ? err : &own;
-    *tree = (struct tree){.follow = follow};
-    int r = process_open(pid, &tree->root, err);
-    if (r < 0)
-        return r;
-    scry_nsec give_up = clock_now() + patience;
+    *tree = (struct tree){.follow = wish->follow};
+    int r = open_roots(tree, wish, err);
+    scry_nsec give_up = clock_now() + wish->patience;
     scry_nsec pause = 1000 * 1000;
-    for (;;) {
-        struct target *target;
-        r = target_open(pid, 0, &target, err);
-        if (r == 0)
-            add_member(tree, target);
-        if (follow && list_known(tree)) {
+    while (r == 0) {
+        int why = try_roots(tree, err);
+        if (tree->follow && list_known(tree)) {
             scan(tree);
             try_candidates(tree, clock_now(), NULL);
         }
-        if (tree->count)
+        if (tree->count && (why == 0 || wish->follow))
             return 0;
-        if (is_final(r) || clock_now() >= give_up || !process_alive(tree->root))
+        if (is_final(why) || clock_now() >= give_up || !any_root_alive(tree)) {
+            if (tree->count && wish->any)
+                return 0;
+            r = why ? why : error_set(err, -SCRY_E_NO_MEMORY, "out of memory");
             break;
+        }
         struct timespec ts = {.tv_nsec = (long)pause};
         nanosleep(&ts, NULL);
         if (pause < 20 * 1000 * 1000)
             pause *= 2;
     }
-    if (r == 0)
-        r = error_set(err, -SCRY_E_NO_MEMORY, "out of memory");
     tree_close(tree);
     return r;
 }
@@ -251,7 +306,9 @@ void tree_close(struct tree *tree)
     free(tree->members);
     free(tree->candidates);
     pid_list_done(&tree->known);
-    process_close(tree->root);
+    for (size_t i = 0; i < tree->root_count; i++)
+        process_close(tree->roots[i]);
+    free(tree->roots);
     *tree = (struct tree){0};
 }
 
@@ -272,5 +329,5 @@ void tree_drop_ended(struct tree *tree)
 
 bool tree_ended(const struct tree *tree)
 {
-    return tree->root_ended || (tree->count == 0 && !process_alive(tree->root));
+    return tree->roots_ended || (tree->count == 0 && !any_root_alive(tree));
 }

@@ -28,9 +28,10 @@ struct candidate {
 };
 
 struct tree {
-    struct process *root;
+    struct process **roots;
+    size_t root_count;
     bool follow;
-    bool root_ended;
+    bool roots_ended;
     struct member *members;
     size_t count, cap;
     struct candidate *candidates;
@@ -46,14 +47,21 @@ struct tree {
 /* The recording begins anew, with no numbers given yet. */
 void member_forget_numbers(struct member *m);
 
-/* Waits up to `patience` for Python to start in the process or, with `follow`, in any descendant.
- */
-int tree_open(struct tree *tree, pid_t pid, bool follow, scry_nsec patience, struct error *err);
+struct tree_wish {
+    const pid_t *pids; /* none twice */
+    size_t count;
+    bool any;    /* those that run Python and may be looked into, at least one; else each of them */
+    bool follow; /* their descendants, too */
+    scry_nsec patience;
+};
+
+/* Waits up to `patience` for Python to start in the processes or, with `follow`, in any descendant. */
+int tree_open(struct tree *tree, const struct tree_wish *wish, struct error *err);
 void tree_close(struct tree *tree);
 /* Find descendants that are new and processes that have exec'ed; cheap when called often. */
 void tree_refresh(struct tree *tree, scry_nsec now);
 void tree_drop_ended(struct tree *tree);
-/* The root has ended, or nobody is left and nobody can come. */
+/* All roots have ended, or nobody is left and nobody can come. */
 bool tree_ended(const struct tree *tree);
 
 #endif

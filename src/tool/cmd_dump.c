@@ -5,6 +5,7 @@
 #include "engine/target.h"
 #include "tool/commands.h"
 #include "tool/dump.h"
+#include "tool/selection.h"
 #include "tool/shared_options.h"
 #include "tool/text.h"
 #include "util/table.h"
@@ -17,7 +18,9 @@
 #define TREE_DEPTH_MAX    200
 
 struct dump_values {
-    pid_t pid;
+    struct pids pids;
+    const char *name;
+    struct strings threads;
     bool subprocesses, full_filenames, json, nonblocking;
     int locals;
     int blocking;
@@ -193,7 +196,11 @@ static int dump_one(struct dump *d, struct tree_node *node, struct error *err)
     int r = target_open(node->pid, d->tree.count == 1 ? PATIENCE : 0, &t, err);
     if (r < 0)
         return r;
+    const struct choice choice = {
+        .threads = {d->values->threads.items, d->values->threads.count},
+    };
     struct look look = {
+        .choice = &choice,
         .blocking = d->blocking,
         .stop_limit = SCRY_NSEC_PER_SEC, /* on a busy machine it may have to wait for a CPU */
         .wait_reasons = true,
@@ -256,11 +263,29 @@ static int dump_tree(struct dump *d, struct error *err)
     return 0;
 }
 
+/* The processes that were asked for, each with its descendants if those are. */
+static int plant(struct dump *d, struct error *err)
+{
+    struct pid_list pids = {0};
+    const struct dump_values *v = d->values;
+    int r = selection_find(&v->pids, v->name, &pids, err);
+    for (size_t i = 0; i < pids.count && r == 0; i++) {
+        uint64_t dummy;
+        if (table_get(&d->tree.seen, (uint64_t)pids.items[i], &dummy))
+            continue;
+        r = tree_add(&d->tree, pids.items[i], d->tree.count);
+        if (r == 0 && v->subprocesses)
+            r = tree_add_children(&d->tree, d->tree.count - 1, 0);
+    }
+    pid_list_done(&pids);
+    return r;
+}
+
 static int run(const struct invocation *call, const void *values, struct error *err)
 {
     const struct dump_values *v = values;
     struct dump d = {.call = call, .values = v, .style = term_style(term_has_colours(stdout))};
-    if (!v->pid) {
+    if (!v->pids.count && !v->name) {
         error_set(err, -SCRY_E_USAGE, "dump needs to know which process to look into");
         error_hint(err,
                    "name it with -p PID; list the Python processes of this host with: scry ps");
@@ -271,9 +296,7 @@ static int run(const struct invocation *call, const void *values, struct error *
         return r;
     json_init(&d.json, stdout, 2);
     table_init(&d.tree.seen);
-    r = tree_add(&d.tree, v->pid, 0);
-    if (r == 0 && v->subprocesses)
-        r = tree_add_children(&d.tree, 0, 0);
+    r = plant(&d, err);
     if (r == 0)
         r = dump_tree(&d, err);
     tree_done(&d.tree);
@@ -281,7 +304,9 @@ static int run(const struct invocation *call, const void *values, struct error *
 }
 
 static const struct option options[] = {
-    OPTION_PID(struct dump_values, pid),
+    OPTION_PIDS(struct dump_values, pids),
+    OPTION_NAME(struct dump_values, name),
+    OPTION_THREAD(struct dump_values, threads),
     OPTION_SUBPROCESSES(struct dump_values, subprocesses,
                         "Print the descendants of the process too, each process once"),
     OPTION_BLOCKING(struct dump_values, blocking),

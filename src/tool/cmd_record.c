@@ -14,6 +14,7 @@
 #include "tool/commands.h"
 #include "tool/record.h"
 #include "tool/record_part.h"
+#include "tool/selection.h"
 #include "tool/shared_options.h"
 #include "util/buf.h"
 
@@ -24,11 +25,15 @@
 #define GRACE             (2 * SCRY_NSEC_PER_SEC) /* for a launched program to end when told to */
 
 struct record_values {
-    pid_t pid;
+    struct pids pids;
+    const char *name;
+    struct strings threads_wanted, include, exclude;
     const char *output;
     const char *stats;
     const struct format *format;
     scry_nsec duration;
+    scry_nsec delay;
+    int start_on, stop_on; /* signals; 0 = none */
     scry_nsec rotate;
     uint32_t keep;
     double rate; /* 0 = not given */
@@ -37,6 +42,7 @@ struct record_values {
     int mode; /* enum mode */
     bool subprocesses, gil, idle, nonblocking;
     bool threads, function, nolineno, full_filenames, mark_torn;
+    bool gc, exception;
     bool hideprogress, capture;
     bool progress_lines;
     const char *host;
@@ -61,14 +67,16 @@ struct job {
     struct part_writing writing; /* the one before it, or a snapshot */
     bool writing_snapshot;
     bool flush_wanted;
-    scry_nsec next_part; /* since the start; 0 = there is none */
+    scry_nsec next_part;  /* since the start; 0 = there is none */
+    struct pid_list pids; /* to be sampled, unless a program is launched */
     struct launch program;
     bool launched;
     struct sampler *sampler;
     struct sampler_stats stats; /* at the end */
     enum sampler_end end;
     struct progress progress;
-    int failed; /* while it went on */
+    bool ended_early; /* before there was anything to sample */
+    int failed;       /* while it went on */
     struct error *err;
 };
 
@@ -79,13 +87,19 @@ static int check(const struct job *job, struct error *err)
     const struct record_values *v = job->values;
     bool program = job->call->words.count > 0;
     const char *tool = job->call->tool;
-    if (!v->pid && !program) {
+    bool process = v->pids.count || v->name;
+    if (!process && !program) {
         error_set(err, -SCRY_E_USAGE, "record needs to know what to record");
         error_hint(err, "name a process with -p PID, or a program: %s record -- python app.py",
                    tool);
-    } else if (v->pid && program) {
-        error_set(err, -SCRY_E_USAGE, "record was given both a process, %d, and a program, '%s'",
-                  v->pid, job->call->words.items[0]);
+    } else if (process && program) {
+        if (v->pids.count)
+            error_set(err, -SCRY_E_USAGE,
+                      "record was given both a process, %d, and a program, '%s'", v->pids.items[0],
+                      job->call->words.items[0]);
+        else
+            error_set(err, -SCRY_E_USAGE, "record was given both --name '%s' and a program, '%s'",
+                      v->name, job->call->words.items[0]);
         error_hint(err, "leave one of them out");
     } else {
         enum line_mode lines;
@@ -139,12 +153,17 @@ static int check_rotation(const struct job *job, struct error *err)
     return 0;
 }
 
+static pid_t first_pid(const struct job *job)
+{
+    return job->launched ? job->program.pid : job->pids.count ? job->pids.items[0] : 0;
+}
+
 static int open_output(struct job *job, struct error *err)
 {
     const struct record_values *v = job->values;
-    job->path =
-        v->output ? strdup(v->output)
-                  : record_default_name(job->call->words.items[0], v->pid, job->format->extension);
+    job->path = v->output ? strdup(v->output)
+                          : record_default_name(job->call->words.items[0], first_pid(job),
+                                                job->format->extension);
     if (!job->path)
         return error_set(err, -SCRY_E_NO_MEMORY, "out of memory");
     job->plan = (struct part_plan){
@@ -159,7 +178,7 @@ static int open_output(struct job *job, struct error *err)
                 .full_filenames = v->full_filenames,
                 .threads = v->threads,
                 .mark_torn = v->mark_torn,
-                .processes = v->subprocesses,
+                .processes = v->subprocesses || job->pids.count > 1,
                 .title = "",
                 .tool = job->call->tool,
             },
@@ -337,17 +356,51 @@ static bool on_tick(const struct sampler_stats *stats, void *context)
     return r < 0;
 }
 
-static int sample(struct job *job, struct error *err)
+/* --delay and --start-on. The recording, and the time in it, begins afterwards. */
+static bool await_start(struct job *job)
 {
-    pid_t pid = job->launched ? job->program.pid : job->values->pid;
-    int r = sampler_new(pid, &job->options, rec_writer_sink(job->part.writer), &job->sampler, err);
+    const struct record_values *v = job->values;
+    if (v->start_on) {
+        report_waiting(&job->voice, v->start_on);
+        sampler_pause(job->sampler, true);
+        if (!signals_resting()) /* it came already */
+            sampler_pause(job->sampler, false);
+    }
+    return sampler_await(job->sampler, v->delay);
+}
+
+static int begin(struct job *job, struct error *err)
+{
+    pid_t launched = job->program.pid;
+    const pid_t *pids = job->launched ? &launched : job->pids.items;
+    size_t count = job->launched ? 1 : job->pids.count;
+    int r = sampler_new_many(pids, count, &job->options, NULL, &job->sampler, err);
     if (r < 0)
         return explain_start(job, r, err);
     signals_set_sampler(job->sampler);
-    report_start(&job->voice, pid, &job->options);
+    bool wanted = await_start(job);
+    r = open_writer(job, &job->part, 0, err);
+    if (r < 0)
+        return r;
+    sampler_switch(job->sampler, rec_writer_sink(job->part.writer));
+    if (!wanted) {
+        sampler_stop(job->sampler);
+        job->ended_early = !signals_over();
+    }
+    return 0;
+}
+
+static int sample(struct job *job, struct error *err)
+{
+    int r = begin(job, err);
+    if (r < 0)
+        return r;
+    report_start(&job->voice, first_pid(job), job->launched ? 1 : job->pids.count, &job->options);
     progress_init(&job->progress, !job->values->hideprogress, job->launched, job->options.duration);
     job->progress.lines = job->values->progress_lines;
     r = sampler_run(job->sampler, on_tick, job, &job->end, err);
+    if (job->ended_early)
+        job->end = SAMPLER_EXITED;
     progress_clear(&job->progress);
     signals_set_sampler(NULL);
     job->stats = *sampler_stats(job->sampler);
@@ -362,11 +415,14 @@ static int sample(struct job *job, struct error *err)
 
 static int job_run(struct job *job, struct error *err)
 {
-    int r = open_output(job, err);
+    int r = selection_find(&job->values->pids, job->values->name, &job->pids, err);
+    if (r == 0)
+        r = open_output(job, err);
     if (r < 0)
         return r;
     signals_set_cleanup(job->part.out.temp, 0);
     signals_catch();
+    signals_watch(job->values->start_on, job->values->stop_on);
     if (job->call->words.count > 0) {
         r = launch_program(&job->program, job->call->words.items, err);
         if (r < 0)
@@ -374,9 +430,7 @@ static int job_run(struct job *job, struct error *err)
         job->launched = true;
         signals_set_cleanup(job->part.out.temp, job->program.pid);
     }
-    r = open_writer(job, &job->part, 0, err);
-    if (r == 0)
-        r = sample(job, err);
+    r = sample(job, err);
     if (r < 0)
         return r;
 
@@ -412,7 +466,13 @@ static void job_done(struct job *job)
     part_writing_finish(&job->writing, NULL);
     part_done(&job->writing.part);
     part_done(&job->part);
+    pid_list_done(&job->pids);
     free(job->path);
+}
+
+static struct patterns patterns(const struct strings *from)
+{
+    return (struct patterns){.items = from->items, .count = from->count};
 }
 
 static int run(const struct invocation *call, const void *values, struct error *err)
@@ -431,7 +491,16 @@ static int run(const struct invocation *call, const void *values, struct error *
                 .cpu = v->mode == MODE_CPU,
                 .idle = v->idle,
                 .subprocesses = v->subprocesses,
-                .patience = v->pid ? PATIENCE : PATIENCE_LAUNCHED,
+                .choice =
+                    {
+                        .threads = patterns(&v->threads_wanted),
+                        .include = patterns(&v->include),
+                        .exclude = patterns(&v->exclude),
+                    },
+                .gc = v->gc,
+                .exceptions = v->exception,
+                .any = v->name != NULL,
+                .patience = call->words.count ? PATIENCE_LAUNCHED : PATIENCE,
             },
     };
     job.err = err;
@@ -467,7 +536,9 @@ static const char *const mode_choices[] = {
 };
 
 static const struct option options[] = {
-    OPTION_PID(struct record_values, pid),
+    OPTION_PIDS(struct record_values, pids),
+    OPTION_NAME(struct record_values, name),
+    OPTION_THREAD(struct record_values, threads_wanted),
     OPTION_SUBPROCESSES(struct record_values, subprocesses,
                         "Record the descendants of the process too, also those yet to come"),
     OPTION_BLOCKING(struct record_values, blocking),
@@ -513,7 +584,36 @@ static const struct option options[] = {
                 "cpu is the time they are on a CPU, as the kernel accounts for it; gil is the time "
                 "they hold the interpreter lock, like --gil",
     },
+    {
+        .name = "delay",
+        .argument = "SECONDS",
+        .kind = OPT_DURATION,
+        .offset = offsetof(struct record_values, delay),
+        .group = "Sampling",
+        .help = "Wait so long before the recording begins",
+    },
+    {
+        .name = "start-on",
+        .argument = "SIGNAL",
+        .kind = OPT_SIGNAL,
+        .offset = offsetof(struct record_values, start_on),
+        .group = "Sampling",
+        .help = "Begin when this signal comes to scry, for example USR2; may be that of --stop-on, "
+                "which then comes in turn",
+    },
+    {
+        .name = "stop-on",
+        .argument = "SIGNAL",
+        .kind = OPT_SIGNAL,
+        .offset = offsetof(struct record_values, stop_on),
+        .group = "Sampling",
+        .help = "End when this signal comes; with --start-on rest until that comes again",
+    },
     FLAG('g', "gil", gil, "Sampling", "Record only the thread that holds the interpreter lock"),
+    FLAG(0, "exception", exception, "Sampling",
+         "Record only threads that raise an exception or are in an except or finally block of one"),
+    FLAG(0, "gc", gc, "Sampling",
+         "Show the garbage collector as a frame of its own, on top of what made it run"),
     FLAG('i', "idle", idle, "Sampling", "Record waiting threads too, not only those that run"),
     {
         .letter = 'o',
@@ -542,6 +642,24 @@ static const struct option options[] = {
         .offset = offsetof(struct record_values, keep),
         .group = "Output",
         .help = "With --rotate: remove all but the last N files; 0, if not given, keeps all",
+    },
+    {
+        .name = "include",
+        .argument = "PATTERN",
+        .kind = OPT_STRINGS,
+        .offset = offsetof(struct record_values, include),
+        .group = "Output",
+        .help = "Show only frames of these files or modules, as requests, 'app.*' or "
+                "'*/site-packages/*'; may be given several times",
+    },
+    {
+        .name = "exclude",
+        .argument = "PATTERN",
+        .kind = OPT_STRINGS,
+        .offset = offsetof(struct record_values, exclude),
+        .group = "Output",
+        .help = "Leave frames of these files or modules out: their time is that of what called "
+                "them; may be given several times",
     },
     OPTION_FORMAT(struct record_values, format),
     OPTION_THREADS(struct record_values, threads),

@@ -29,6 +29,11 @@ static void quoted(FILE *out, const char *text)
     fputc('\'', out);
 }
 
+static bool takes_pid(const struct option *o)
+{
+    return o->kind == OPT_PID || o->kind == OPT_PIDS;
+}
+
 static bool takes_file(const struct option *o)
 {
     return o->kind == OPT_FILE;
@@ -72,7 +77,7 @@ static void bash_value(FILE *out, const struct command *c, const struct option *
         for (size_t i = 0; i < count; i++)
             fprintf(out, "%s%s", i ? " " : "", names[i]);
         fputs("' -- \"$current\"))", out);
-    } else if (o->kind == OPT_PID) {
+    } else if (takes_pid(o)) {
         fputs("COMPREPLY=($(compgen -W \"$(cd /proc && printf '%s ' [0-9]*)\" -- \"$current\"))",
               out);
     } else if (takes_file(o)) {
@@ -150,7 +155,7 @@ static void zsh_value(FILE *out, const struct option *o)
         for (size_t i = 0; i < count; i++)
             fprintf(out, "%s%s", i ? " " : "", names[i]);
         fputc(')', out);
-    } else if (o->kind == OPT_PID) {
+    } else if (takes_pid(o)) {
         fputs("_pids", out);
     } else if (takes_file(o)) {
         fputs("_files", out);
@@ -160,7 +165,7 @@ static void zsh_value(FILE *out, const struct option *o)
 static void zsh_option(FILE *out, const struct option *o, const char *indent)
 {
     bool value = option_takes_value(o);
-    const char *repeat = o->kind == OPT_COUNT ? "*" : "";
+    const char *repeat = option_repeats(o) ? "*" : "";
     if (o->letter) {
         fprintf(out, "%s'%s-%c%s[", indent, repeat, o->letter, value ? "+" : "");
         zsh_text(out, o->help);
@@ -264,7 +269,7 @@ static void fish_option(FILE *out, const char *tool, const char *condition, cons
             for (size_t i = 0; i < count; i++)
                 fprintf(out, "%s%s", i ? " " : "", names[i]);
             fputc('\'', out);
-        } else if (o->kind == OPT_PID) {
+        } else if (takes_pid(o)) {
             fputs(" -a '(__fish_complete_pids)'", out);
         }
     }

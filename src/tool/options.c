@@ -28,6 +28,11 @@ bool option_takes_value(const struct option *option)
     return option->argument != NULL;
 }
 
+bool option_repeats(const struct option *option)
+{
+    return option->kind == OPT_COUNT || option->kind == OPT_PIDS || option->kind == OPT_STRINGS;
+}
+
 bool option_visible(const struct option *option)
 {
     return !option->hidden && option->kind != OPT_UNAVAILABLE;
@@ -79,16 +84,43 @@ static int unknown_name(struct parser *p, const char *written, size_t len)
     return -SCRY_E_USAGE;
 }
 
-static int add_string(struct parser *p, struct strings *to, const char *written, const char *value)
+static int store_string(struct parser *p, const struct option *option, const char *written,
+                        const char *value, const char **at)
 {
-    if (!*value || to->count == STRINGS_MAX) {
-        error_set(p->err, -SCRY_E_USAGE, *value ? "%s is given too often" : "%s is given nothing",
-                  written);
+    if (!value || !*value) {
+        error_set(p->err, -SCRY_E_USAGE, "%s was given an empty %s", written, option->argument);
         error_hint(p->err, "see --help");
         return -SCRY_E_USAGE;
     }
-    to->items[to->count++] = value;
+    *at = value;
     return 0;
+}
+
+static int too_many(struct parser *p, const char *written)
+{
+    error_set(p->err, -SCRY_E_USAGE, "%s is given more than %d times", written, REPEATS_MAX);
+    error_hint(p->err, "leave some of them out");
+    return -SCRY_E_USAGE;
+}
+
+static int store_another(struct parser *p, const struct option *option, const char *written,
+                         const char *value, struct strings *to)
+{
+    if (to->count == REPEATS_MAX)
+        return too_many(p, written);
+    int r = store_string(p, option, written, value, &to->items[to->count]);
+    to->count += r == 0;
+    return r;
+}
+
+static int store_another_pid(struct parser *p, const char *written, const char *value,
+                             struct pids *to)
+{
+    if (to->count == REPEATS_MAX)
+        return too_many(p, written);
+    int r = value_pid(value, written, &to->items[to->count], p->err);
+    to->count += r == 0;
+    return r;
 }
 
 static int store(struct parser *p, const struct option *option, const char *written,
@@ -104,15 +136,13 @@ static int store(struct parser *p, const struct option *option, const char *writ
         return 0;
     case OPT_STRING:
     case OPT_FILE:
-        if (!value || !*value) {
-            error_set(p->err, -SCRY_E_USAGE, "%s was given an empty %s", written, option->argument);
-            error_hint(p->err, "see --help");
-            return -SCRY_E_USAGE;
-        }
-        *(const char **)at = value;
-        return 0;
+        return store_string(p, option, written, value, at);
     case OPT_STRINGS:
-        return add_string(p, at, written, value);
+        return store_another(p, option, written, value, at);
+    case OPT_PIDS:
+        return store_another_pid(p, written, value, at);
+    case OPT_SIGNAL:
+        return value_signal(value, written, at, p->err);
     case OPT_PID:
         if (*(pid_t *)at) {
             error_set(p->err, -SCRY_E_USAGE, "%s is given twice", written);

@@ -12,9 +12,11 @@ enum option_kind {
     OPT_FLAG,        /* bool */
     OPT_COUNT,       /* int: how often it was given */
     OPT_STRING,      /* const char * */
-    OPT_STRINGS,     /* struct strings: may be given several times */
     OPT_FILE,        /* const char *: a path; completions offer files */
     OPT_PID,         /* pid_t: decimal, or hexadecimal with 0x */
+    OPT_PIDS,        /* struct pids: may be given several times */
+    OPT_STRINGS,     /* struct strings: may be given several times */
+    OPT_SIGNAL,      /* int: "USR2", "SIGUSR2", "RTMIN+1" */
     OPT_RATE,        /* double: per second */
     OPT_PERCENT,     /* double: a share, 0.01 for "1" and for "1%" */
     OPT_DURATION,    /* scry_nsec: seconds, fractions allowed; 0 for "unlimited" */
@@ -26,10 +28,13 @@ enum option_kind {
     OPT_UNAVAILABLE, /* py-spy has it and scry has not: `help` is the sentence the user gets */
 };
 
-#define STRINGS_MAX 1100
-
+#define REPEATS_MAX 1100
+struct pids {
+    pid_t items[REPEATS_MAX];
+    size_t count;
+};
 struct strings {
-    const char *items[STRINGS_MAX];
+    const char *items[REPEATS_MAX]; /* the command line's own */
     size_t count;
 };
 
@@ -83,6 +88,7 @@ int options_parse(const struct option *options, char **args, bool stop_at_word, 
                   struct words *ret_words, struct error *err);
 
 bool option_takes_value(const struct option *option);
+bool option_repeats(const struct option *option);
 /* Shown to users: not hidden, and not merely there to explain its absence. */
 bool option_visible(const struct option *option);
 /* The words its value is chosen from; 0 when it is free. */

@@ -44,6 +44,12 @@ void signals_set_cleanup(const char *temp, pid_t child);
 void signals_set_second(const char *temp);
 /* Whether SIGUSR1 came since it was last asked: what there is so far is to be written. */
 bool signals_take_flush(void);
+/* --start-on and --stop-on: these signals let the sampler rest or go on, or end it; 0 = none. */
+void signals_watch(int start_on, int stop_on);
+/* Whether --start-on has yet to come. */
+bool signals_resting(void);
+/* Whether a signal ended it. */
+bool signals_over(void);
 /* The signal that came, or 0. */
 int signals_caught(void);
 
@@ -62,7 +68,9 @@ struct voice {
 };
 
 struct voice voice_for(const struct invocation *call, const struct outfile *out);
-void report_start(const struct voice *v, pid_t pid, const struct sampler_options *options);
+void report_start(const struct voice *v, pid_t pid, size_t count,
+                  const struct sampler_options *options);
+void report_waiting(const struct voice *v, int signal); /* for --start-on */
 void report_end(const struct voice *v, enum sampler_end end, int signal);
 void report_result(const struct voice *v, const struct format *format, const char *path,
                    const struct sampler_stats *stats, const struct sampler_options *options);

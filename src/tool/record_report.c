@@ -36,7 +36,15 @@ static void put_rate(const struct voice *v, const struct sampler_options *option
         fprintf(v->out, " %g times a second", options->rate);
 }
 
-void report_start(const struct voice *v, pid_t pid, const struct sampler_options *options)
+void report_waiting(const struct voice *v, int signal)
+{
+    fprintf(v->out, "%s%s waiting for signal %d (%s)\n", v->tool, v->as_py_spy ? ">" : ":", signal,
+            strsignal(signal));
+    fflush(v->out);
+}
+
+void report_start(const struct voice *v, pid_t pid, size_t count,
+                  const struct sampler_options *options)
 {
     double seconds = (double)options->duration / 1e9;
     if (v->as_py_spy) {
@@ -47,6 +55,8 @@ void report_start(const struct voice *v, pid_t pid, const struct sampler_options
         fputs(". Press Control-C to exit.\n\n", v->out);
     } else {
         fprintf(v->out, "%s: sampling process %d", v->tool, pid);
+        if (count > 1)
+            fprintf(v->out, " and %zu more", count - 1);
         put_rate(v, options);
         if (seconds > 0)
             fprintf(v->out, " for %g s", seconds);
@@ -159,6 +169,7 @@ int report_stats(const char *path, const struct sampler_stats *stats, struct err
     int r = outfile_open(&out, path, err);
     if (r < 0)
         return r;
+    record_give_to_owner(&out);
     const struct {
         const char *name;
         uint64_t value;

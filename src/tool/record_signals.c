@@ -11,11 +11,17 @@ static _Atomic(struct sampler *) running;
 static atomic_int caught;
 static atomic_int launched_child;
 static atomic_int flush_wanted;
+static atomic_int start_signal, stop_signal;
+static atomic_bool resting, over;
 static char half_written[2][PATH_MAX];
 
 static const int handled[] = {SIGINT, SIGTERM, SIGHUP};
 static struct sigaction former[ARRAY_LEN(handled)];
 static struct sigaction former_pipe, former_flush;
+static struct {
+    int signal;
+    struct sigaction former;
+} watched[2];
 
 static void give_up(int signal_number)
 {
@@ -43,6 +49,62 @@ static void on_flush(int signal_number)
 {
     (void)signal_number;
     atomic_store(&flush_wanted, 1);
+}
+
+static void rest_or_go_on(struct sampler *sampler, bool rest)
+{
+    atomic_store(&resting, rest);
+    if (sampler)
+        sampler_pause(sampler, rest);
+}
+
+static void end_it(struct sampler *sampler)
+{
+    atomic_store(&over, true);
+    if (sampler)
+        sampler_stop(sampler);
+}
+
+static void on_watched(int signal_number)
+{
+    struct sampler *sampler = atomic_load(&running);
+    bool starts = signal_number == atomic_load(&start_signal);
+    bool stops = signal_number == atomic_load(&stop_signal);
+    if (starts && stops)
+        rest_or_go_on(sampler, !atomic_load(&resting));
+    else if (starts)
+        rest_or_go_on(sampler, false);
+    else if (atomic_load(&start_signal))
+        rest_or_go_on(sampler, true);
+    else
+        end_it(sampler);
+}
+
+void signals_watch(int start_on, int stop_on)
+{
+    const int wanted[] = {start_on, stop_on};
+    struct sigaction action = {.sa_handler = on_watched};
+    sigemptyset(&action.sa_mask);
+    atomic_store(&start_signal, start_on);
+    atomic_store(&stop_signal, stop_on);
+    atomic_store(&resting, start_on != 0);
+    for (size_t i = 0; i < ARRAY_LEN(wanted); i++) {
+        watched[i].signal = wanted[i];
+        if (wanted[i] && (i == 0 || wanted[0] != wanted[1]))
+            sigaction(wanted[i], &action, &watched[i].former);
+        else
+            watched[i].signal = 0;
+    }
+}
+
+bool signals_resting(void)
+{
+    return atomic_load(&resting);
+}
+
+bool signals_over(void)
+{
+    return atomic_load(&caught) || atomic_load(&over);
 }
 
 static void catch_with(void (*handler)(int))
@@ -78,6 +140,9 @@ void signals_give_up(void)
 
 void signals_release(void)
 {
+    for (size_t i = 0; i < ARRAY_LEN(watched); i++)
+        if (watched[i].signal)
+            sigaction(watched[i].signal, &watched[i].former, NULL);
     for (size_t i = 0; i < ARRAY_LEN(handled); i++)
         sigaction(handled[i], &former[i], NULL);
     sigaction(SIGPIPE, &former_pipe, NULL);
@@ -90,7 +155,7 @@ void signals_release(void)
 void signals_set_sampler(struct sampler *sampler)
 {
     atomic_store(&running, sampler);
-    if (sampler && atomic_load(&caught))
+    if (sampler && signals_over())
         sampler_stop(sampler);
 }
 

@@ -12,6 +12,27 @@
         .offset = offsetof(type, member), .group = "Target",                                       \
         .help = "The process to look into; decimal, or hexadecimal with 0x"                        \
     }
+#define OPTION_PIDS(type, member)                                                                  \
+    {                                                                                              \
+        .letter = 'p', .name = "pid", .argument = "PID", .kind = OPT_PIDS,                         \
+        .offset = offsetof(type, member), .group = "Target",                                       \
+        .help = "The process to look into; decimal, or hexadecimal with 0x; may be given "         \
+                "several times"                                                                    \
+    }
+#define OPTION_NAME(type, member)                                                                  \
+    {                                                                                              \
+        .name = "name", .argument = "PATTERN", .kind = OPT_STRING,                                 \
+        .offset = offsetof(type, member), .group = "Target",                                       \
+        .help = "All Python processes whose command line has this text, or matches it where it "   \
+                "has * or ?"                                                                       \
+    }
+#define OPTION_THREAD(type, member)                                                                \
+    {                                                                                              \
+        .name = "thread", .argument = "NAME", .kind = OPT_STRINGS,                                 \
+        .offset = offsetof(type, member), .group = "Target",                                       \
+        .help = "Only threads of this name, a pattern with * and ? if wanted, or of this number; " \
+                "may be given several times"                                                       \
+    }
 #define OPTION_SUBPROCESSES(type, member, sentence)                                                \
     {                                                                                              \
         .letter = 's', .name = "subprocesses", .kind = OPT_FLAG, .offset = offsetof(type, member), \

@@ -1,6 +1,7 @@
 #include "tool/values.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -91,6 +92,31 @@ int value_percent(const char *text, const char *option, double *ret_share, struc
     error_set(err, -SCRY_E_USAGE, "%s '%s' is not a percentage from %g to %g", option, text,
               PERCENT_MIN, PERCENT_MAX);
     error_hint(err, "give a number, for example %s 1", option);
+    return -SCRY_E_USAGE;
+}
+
+int value_signal(const char *text, const char *option, int *ret_signal, struct error *err)
+{
+    static const struct {
+        const char *name;
+        int number;
+    } known[] = {{"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"HUP", SIGHUP}, {"ALRM", SIGALRM}};
+    const char *name = strncasecmp(text, "SIG", 3) == 0 ? text + 3 : text;
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        if (strcasecmp(name, known[i].name) == 0) {
+            *ret_signal = known[i].number;
+            return 0;
+        }
+    }
+    unsigned above;
+    char end;
+    if (strncasecmp(name, "RTMIN+", 6) == 0 && sscanf(name + 6, "%2u%c", &above, &end) == 1 &&
+        SIGRTMIN + (int)above <= SIGRTMAX) {
+        *ret_signal = SIGRTMIN + (int)above;
+        return 0;
+    }
+    error_set(err, -SCRY_E_USAGE, "%s '%s' is no signal that scry can wait for", option, text);
+    error_hint(err, "choose from: USR1, USR2, HUP, ALRM, RTMIN+0 to RTMIN+%d", SIGRTMAX - SIGRTMIN);
     return -SCRY_E_USAGE;
 }
 

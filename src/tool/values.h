@@ -13,6 +13,8 @@ int value_rate(const char *text, const char *option, double *ret_rate, struct er
 int value_percent(const char *text, const char *option, double *ret_share, struct error *err);
 int value_duration(const char *text, const char *option, scry_nsec *ret_duration,
                    struct error *err);
+/* A signal that scry can be told something by. */
+int value_signal(const char *text, const char *option, int *ret_signal, struct error *err);
 int value_number(const char *text, const char *option, uint32_t *ret_number, struct error *err);
 /* The index of `text` in a list that ends with NULL, without regard to case. */
 int value_choice(const char *text, const char *option, const char *const *choices, int *ret_index,

@@ -314,12 +314,13 @@ def test_the_old_file_stays_until_the_new_one_is_whole(tool):
 def test_under_sudo_the_file_is_the_callers(tool):
     with target(BUSY) as program:
         result = tool(
-            "record", "-d", "0.1", "-o", "profile.svg", "-p", program.pid,
+            "record", "-d", "0.1", "-o", "profile.svg", "--stats", "s.json", "-p", program.pid,
             env={"SUDO_UID": "12345", "SUDO_GID": "12346"},
         )  # fmt: skip
     assert result.returncode == 0
-    owner = (tool.folder / "profile.svg").stat()
-    assert (owner.st_uid, owner.st_gid) == (12345, 12346)
+    for name in ("profile.svg", "s.json"):
+        owner = (tool.folder / name).stat()
+        assert (owner.st_uid, owner.st_gid) == (12345, 12346)
 
 
 def test_nothing_stays_in_the_folder_for_temporary_files(tool, tmp_path):
