@@ -35,6 +35,14 @@ def format_of(path: Path) -> str:
     raise ValueError(f"'{path}': the end of the name says the format; it is one of: {known}")
 
 
+def hint(path: Path) -> str:
+    """What to do with such a file."""
+    return {
+        "scry": f"make something of it with: scry convert {path.name}",
+        "html": "open it in a browser",
+    }.get(format_of(path), "open it at https://ui.perfetto.dev")
+
+
 class Progress:
     """A line on the terminal while it takes longer than a moment."""
 

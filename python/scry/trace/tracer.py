@@ -56,15 +56,16 @@ def _names(value: Names | None) -> list[str]:
     return [value] if isinstance(value, str) else list(value or ())
 
 
-def _patterns(value: Names | None) -> list[str]:
+def absolute_pattern(pattern: str) -> str:
     """A path that leads somewhere is made absolute; other patterns are left as they are."""
-    result = []
-    for pattern in _names(value):
-        pattern = os.path.expanduser(pattern)
-        if not any(c in pattern for c in "*?[") and (os.sep in pattern or os.path.exists(pattern)):
-            pattern = os.path.abspath(pattern)
-        result.append(pattern)
-    return result
+    pattern = os.path.expanduser(pattern)
+    if not any(c in pattern for c in "*?[") and (os.sep in pattern or os.path.exists(pattern)):
+        return os.path.abspath(pattern)
+    return pattern
+
+
+def _patterns(value: Names | None) -> list[str]:
+    return [absolute_pattern(pattern) for pattern in _names(value)]
 
 
 def _library_folders() -> list[str]:

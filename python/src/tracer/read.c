@@ -380,6 +380,9 @@ static struct thread *thread_of(struct reading *r, struct source *s, uint32_t nu
     }
     struct thread *t = &s->threads[number];
     if (!t->track) {
+        /* A program that does not use threading has a name for its only thread nevertheless. */
+        if (!t->name.bytes && t->tid == (uint64_t)s->image.pid)
+            t->name = (struct text){"MainThread", 10};
         struct track like = {.kind = TRACK_THREAD,
                              .image = &s->image,
                              .name = t->name,
