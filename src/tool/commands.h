@@ -47,7 +47,7 @@ struct command {
 };
 
 extern const struct command cmd_completions, cmd_convert, cmd_diff, cmd_dump, cmd_help, cmd_ps,
-    cmd_record, cmd_serve, cmd_top;
+    cmd_record, cmd_serve, cmd_top, cmd_trace;
 
 /* In the order help lists them; ends with NULL. */
 extern const struct command *const commands[];

@@ -32,14 +32,14 @@ def fields(data):
             value, at = data[at : at + length], at + length
             assert len(value) == length, "the file ends in the middle of a field"
         else:
-            raise AssertionError("wire type %d" % kind)
+            raise AssertionError(f"wire type {kind}")
         found.append((key >> 3, value))
     return found
 
 
 def one(message, number, default=None):
     values = [value for key, value in message if key == number]
-    assert len(values) <= 1, "field %d twice" % number
+    assert len(values) <= 1, f"field {number} twice"
     return values[0] if values else default
 
 

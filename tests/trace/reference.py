@@ -18,7 +18,7 @@ OPTIONS = json.loads(sys.argv[2])
 
 def described(code):
     name = getattr(code, "co_qualname", code.co_name)
-    return "%s (%s:%d)" % (name, code.co_filename, code.co_firstlineno)
+    return f"{name} ({code.co_filename}:{code.co_firstlineno})"
 
 
 def reference(program):

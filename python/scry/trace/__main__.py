@@ -26,7 +26,7 @@ RECORDING: list[tuple[tuple[str, ...], dict[str, Any]]] = [
     (("--ignore-c-function",), {"action": "store_true", "help": "Leave out functions written in C"}),
     (("--ignore-frozen",), {"action": "store_true", "help": "Leave out frozen modules (import)"}),
     (("--ignore-stdlib",), {"action": "store_true", "help": "Leave out the standard library"}),
-    (("--include-files",), {"metavar": "PATH", "action": "append", "help": "Only these files and folders"}),
+    (("--include-files",), {"metavar": "PATH", "action": "append", "help": "Only these files and folders; several: with commas, or several times"}),
     (("--exclude-files",), {"metavar": "PATH", "action": "append", "help": "Not these files and folders"}),
     (("--max-stack-depth",), {"metavar": "N", "type": int, "help": "Leave out what is deeper"}),
     (("--min-duration",), {"metavar": "TIME", "help": "Leave out what is shorter, for example 5us"}),
@@ -104,6 +104,9 @@ def _options(values: dict[str, Any]) -> tracer.Options:
     known = {field.name for field in dataclasses.fields(tracer.Options)}
     chosen = {name: value for name, value in values.items() if name in known}
     chosen.setdefault("children", True)
+    for name in ("include_files", "exclude_files", "trace_sparse"):
+        if name in chosen:
+            chosen[name] = [part for words in chosen[name] for part in words.split(",") if part]
     options = tracer.Options(**chosen)
     for names in (options.include_files, options.exclude_files):
         for index, pattern in enumerate(names or ()):

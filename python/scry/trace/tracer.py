@@ -181,6 +181,10 @@ class Tracer:
         if self.output is not None:
             _ = output_format(self.output)  # a name that says nothing is better known now
 
+    @staticmethod
+    def option_names() -> set[str]:
+        return {field.name for field in dataclasses.fields(Options)}
+
     # ---- starting and stopping ----
 
     def start(self) -> Tracer:

@@ -337,6 +337,11 @@ static uint64_t time_of(const struct reading *r, const struct source *s, uint64_
     return ns > r->zero ? ns - r->zero : 0;
 }
 
+size_t reading_images(const struct reading *r)
+{
+    return r->source_count;
+}
+
 uint64_t reading_wall(const struct reading *r)
 {
     uint64_t wall = 0, first = UINT64_MAX;

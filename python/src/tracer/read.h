@@ -97,6 +97,7 @@ int reading_add_own(struct reading *r, const struct image *image);
 /* Tell all to the writer. `progress` is asked now and then, with the share that is done: false stops. */
 bool reading_run(struct reading *r, struct writer *w, bool (*progress)(void *context, double share),
                  void *context, struct read_result *ret_result);
+size_t reading_images(const struct reading *r);
 /* The wall clock at time 0, ns since 1970. */
 uint64_t reading_wall(const struct reading *r);
 

@@ -24,7 +24,9 @@ enum {
     HAS_WEIGHT = 4,
     HAS_FLAGS = 8,
     SAMPLE_ACTIVE = 1,
+    OPTION_IDLE = 1,
     OPTION_SUBPROCESSES = 8,
+    OPTION_VARIED = 32, /* samples stand for different spans of time */
 };
 
 struct scry_writer {
@@ -358,7 +360,8 @@ static struct writer *scry_new(struct out *out, const struct reading *reading)
     gethostname(host, sizeof(host) - 1);
     put_number(&w->block, reading_wall(reading));
     put_number(&w->block, 0); /* samples per second: none, it is exact */
-    put_number(&w->block, OPTION_SUBPROCESSES);
+    put_number(&w->block, OPTION_IDLE | OPTION_VARIED |
+                              (reading_images(reading) > 1 ? OPTION_SUBPROCESSES : 0u));
     put_text(&w->block, "scry trace");
     put_text(&w->block, host);
     if (out_put(out, "\x89SCRY\r\n\x1a\1\0\0\0", 12) && put_block(w, 'I'))
