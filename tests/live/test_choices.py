@@ -81,7 +81,7 @@ def test_frames_left_out_and_frames_alone(python, tmp_path):
 def test_the_garbage_collector_is_a_frame(python, tmp_path):
     with program(python, "litter") as target:
         marked = record(target, tmp_path / "gc", "--gc")
-        assert share(marked, "[garbage collection]") > 0.5
+        assert share(marked, "[garbage collection]") > 0.2
         collected = [stack for stack in marked if "[garbage collection]" in stack]
         assert all(stack[-1] == "[garbage collection]" for stack in collected)
         assert all("litter (choose.py" in stack[-2] for stack in collected)
