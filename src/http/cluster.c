@@ -17,6 +17,7 @@
 #define RETRY_MIN_MS 1000
 #define RETRY_MAX_MS 15000
 #define ANSWER_MAX   (64u << 20)
+#define FIRST        1.5 /* seconds; for a node that was just found */
 #define PROBE        3.0 /* seconds; in the background */
 #define STEP_MS      500
 
@@ -269,7 +270,7 @@ static void ask_failing(struct cluster *c)
     struct peer **due = calloc(c->count + 1, sizeof(struct peer *));
     for (size_t i = 0; due && i < c->count; i++) {
         const struct peer *p = c->peers[i];
-        if (peer_counts(p) && (!p->asked || (p->failures && at >= p->next_try)))
+        if (peer_counts(p) && p->failures && at >= p->next_try)
             due[count++] = c->peers[i];
     }
     pthread_mutex_unlock(&c->lock);
@@ -278,11 +279,23 @@ static void ask_failing(struct cluster *c)
     free(due);
 }
 
+static bool somebody_new(struct cluster *c)
+{
+    bool new = false;
+    pthread_mutex_lock(&c->lock);
+    for (size_t i = 0; i < c->count; i++)
+        new |= peer_counts(c->peers[i]) && !c->peers[i]->asked;
+    pthread_mutex_unlock(&c->lock);
+    return new;
+}
+
 static void *watch(void *context)
 {
     struct cluster *c = context;
     while (!atomic_load(&c->stopping)) {
         cluster_discover(c);
+        if (somebody_new(c))
+            refresh(c, FIRST);
         ask_failing(c);
         for (int i = 0; i < 5 && !atomic_load(&c->stopping); i++) {
             struct timespec pause = {.tv_nsec = STEP_MS / 5 * 1000000L};

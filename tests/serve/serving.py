@@ -88,16 +88,19 @@ class Server:
         self.host, self.port = parts.hostname, parts.port
         return self
 
+    def send(self, number: int) -> None:
+        self.process.send_signal(number)
+
     def stop(self, number: int = signal.SIGTERM) -> None:
         if self.process and self.process.poll() is None:
-            self.process.send_signal(number)
+            self.send(number)
             try:
                 self.process.wait(PATIENCE)
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 raise
         if self.process:
-            _, self.said = self.process.communicate()
+            _, self.said = self.process.communicate(timeout=PATIENCE)
             # A sanitizer writes there, and a library that has been misused.
             assert "ERROR" not in self.said and "runtime error" not in self.said, self.said
 
