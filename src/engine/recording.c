@@ -212,6 +212,8 @@ static void align(struct recording *r)
             r->info.rate = 0;
         }
     }
+    if (r->input_count > 1)
+        r->info.options |= REC_OPT_SUBPROCESSES; /* several processes, to be kept apart */
     r->info.start_unix_ns = start;
     for (size_t i = 0; i < r->input_count; i++) {
         uint64_t own = r->inputs[i].source.info.start_unix_ns;

@@ -55,6 +55,14 @@ const struct format formats[] = {
         .write = json_write,
     },
     {
+        .name = "callgrind",
+        .extension = "callgrind",
+        .summary = "for KCachegrind, QCachegrind and callgrind_annotate",
+        .what = "callgrind profile",
+        .hint = "open it with kcachegrind, or print it with callgrind_annotate",
+        .write = callgrind_write,
+    },
+    {
         .name = "scry",
         .extension = "scry",
         .summary = "the recording itself, to be converted to any other format later",

@@ -7,6 +7,7 @@
 typedef int format_writer(struct recording *recording, const struct format_options *options,
                           FILE *out, struct error *err);
 
+format_writer callgrind_write;
 format_writer chrometrace_write;
 format_writer flamegraph_write;
 format_writer json_write;

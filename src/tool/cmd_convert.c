@@ -242,3 +242,60 @@ const struct command cmd_convert = {
     .values_size = sizeof(struct convert_values),
     .run = run,
 };
+
+/* ---- scry merge: the same, into a recording ---- */
+
+static int run_merge(const struct invocation *call, const void *values, struct error *err)
+{
+    struct convert_values v = *(const struct convert_values *)values;
+    v.format = format_find("scry");
+    if (call->words.count < 2) {
+        error_set(err, -SCRY_E_USAGE, "merge needs at least two recordings");
+        error_hint(err, "name them: %s merge -o all.scry one.scry two.scry", call->tool);
+        return -SCRY_E_USAGE;
+    }
+    return run(call, &v, err);
+}
+
+static const struct option merge_options[] = {
+    {
+        .letter = 'o',
+        .name = "output",
+        .argument = "FILE",
+        .kind = OPT_FILE,
+        .offset = offsetof(struct convert_values, output),
+        .group = "Output",
+        .help = "Where to write, - for standard output; beside the first recording and named after "
+                "it if not given",
+    },
+    {
+        .name = "partial",
+        .kind = OPT_FLAG,
+        .offset = offsetof(struct convert_values, partial),
+        .group = "Input",
+        .help = "Take what can be read of a recording that is cut off or damaged",
+    },
+    OPTION_HELP,
+    OPTIONS_END,
+};
+
+static const struct example merge_examples[] = {
+    {"The files of record --rotate as one again:", "merge -o run.scry run-*.scry"},
+    {"Recordings of several hosts, to be looked at together:",
+     "merge -o all.scry web1.scry web2.scry"},
+    {NULL, NULL},
+};
+
+const struct command cmd_merge = {
+    .name = "merge",
+    .summary = "Make one recording of several",
+    .usage = (const char *const[]){"[OPTIONS] FILE.scry FILE.scry...", NULL},
+    .description =
+        "Their times are put on one wall clock, what is equal in them is stored once, and their "
+        "processes are kept apart.",
+    .options = merge_options,
+    .examples = merge_examples,
+    .words = WORDS_FILES,
+    .values_size = sizeof(struct convert_values),
+    .run = run_merge,
+};

@@ -6,8 +6,8 @@
 #include "util/buf.h"
 
 const struct command *const commands[] = {
-    &cmd_dump, &cmd_record, &cmd_trace,       &cmd_top,  &cmd_convert, &cmd_diff,
-    &cmd_ps,   &cmd_serve,  &cmd_completions, &cmd_help, NULL,
+    &cmd_dump,  &cmd_record, &cmd_trace, &cmd_top,         &cmd_convert, &cmd_diff,
+    &cmd_merge, &cmd_ps,     &cmd_serve, &cmd_completions, &cmd_help,    NULL,
 };
 
 #define COMMANDS_MAX 32

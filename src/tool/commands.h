@@ -46,8 +46,8 @@ struct command {
     int (*run)(const struct invocation *call, const void *values, struct error *err);
 };
 
-extern const struct command cmd_completions, cmd_convert, cmd_diff, cmd_dump, cmd_help, cmd_ps,
-    cmd_record, cmd_serve, cmd_top, cmd_trace;
+extern const struct command cmd_completions, cmd_convert, cmd_diff, cmd_dump, cmd_help, cmd_merge,
+    cmd_ps, cmd_record, cmd_serve, cmd_top, cmd_trace;
 
 /* In the order help lists them; ends with NULL. */
 extern const struct command *const commands[];
