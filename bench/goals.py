@@ -106,6 +106,29 @@ def slowdown_goals(records: Records) -> list[Goal]:
     return goals
 
 
+def native_goals(records: Records) -> list[Goal]:
+    """Ten times py-spy's rate, and at the rate that py-spy does reach, less work lost."""
+    goals: list[Goal] = []
+    lost = report.slowdowns(records)
+    for target in report.names(records, "target"):
+        fast = {
+            tool: middle(records, report.rate_of, target=target, tool=tool, rate=100_000)
+            for tool in ("scry --native", "py-spy --native")
+        }
+        goals += ratio_goal(
+            f"highest rate with --native, {target}, against py-spy", *fast.values(), 10
+        )
+        ours, theirs = (
+            lost.get((target, tool, 1_000), {}).get("per_wall")
+            for tool in ("scry --native", "py-spy --native")
+        )
+        if ours and theirs:
+            a, b = statistics.median(ours), statistics.median(theirs)
+            name = f"work lost with --native at 1 kHz, {target}: less than py-spy's"
+            goals.append((name, f"{report.percent(a)} to {report.percent(b)}", a < b))
+    return goals
+
+
 def cpu_goals(records: Records) -> list[Goal]:
     goals: list[Goal] = []
     for rate, what in ((1000, "1 kHz"), (1_000_000, "as fast as it can")):
@@ -202,6 +225,7 @@ def collect(results: dict[str, Any]) -> list[Goal]:
         "calls": calls_goals,
         "pauses": pauses_goals,
         "slowdown": slowdown_goals,
+        "native": native_goals,
         "cpu": cpu_goals,
         "trees": trees_goals,
         "memory": memory_goals,

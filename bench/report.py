@@ -220,6 +220,44 @@ def report_slowdown(records: Records, out: Path) -> list[str]:
     return [*lines, "![slowdown](results-slowdown.svg)", ""]
 
 
+def report_native(records: Records, out: Path) -> list[str]:
+    lost = slowdowns(records)
+    lines = [
+        "Samples a second in the file, the share of the target's work that is lost per second of wall time, samples that failed,",
+        "and those without all their native frames. 100,000 Hz asked: as fast as it can.",
+        "",
+    ]
+    body = []
+    for (target, asked, tool), here in grouped(good(records), "target", "rate", "tool").items():
+        if tool in (ALONE, ALONE_AGAIN):
+            continue
+        loss = lost.get((target, tool, asked), {}).get("per_wall", [])
+        body.append(
+            [
+                target,
+                f"{asked:,}",
+                tool,
+                spread([rate_of(r) for r in here], number),
+                spread(loss, percent),
+                percent(
+                    sum(r["errors"] for r in here)
+                    / max(1, sum(r["samples"] + r["errors"] for r in here))
+                ),
+                percent(sum(r["unmerged"] for r in here) / max(1, sum(r["samples"] for r in here))),
+            ]
+        )
+    head = [
+        "target",
+        "Hz asked",
+        "profiler",
+        "samples/s",
+        "work lost",
+        "errors",
+        "without native frames",
+    ]
+    return lines + table(head, body)
+
+
 def report_trees(records: Records, out: Path) -> list[str]:
     lines = ["Share of a CPU that the profiler uses at 100 Hz, without its start:", ""]
     lines += matrix(records, "tool", lambda r: r["share"], percent)
@@ -356,6 +394,7 @@ TITLES = {
     "rate": ("Rate", report_rate),
     "cpu": ("CPU time of the profiler", report_cpu),
     "slowdown": ("Slowdown of the target", report_slowdown),
+    "native": ("Native frames", report_native),
     "trees": ("Process trees", report_trees),
     "pauses": ("Pauses of the target", report_pauses),
     "calls": ("System calls", report_calls),

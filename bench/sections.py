@@ -222,13 +222,33 @@ def trees(session: Session) -> None:
                     note_outcome(session, tool, kind.name, second, rate=100, rep=rep, share=spent)
 
 
+def native(session: Session) -> None:
+    """With --native: how many samples a second reach the file, what the target loses, what goes wrong."""
+    seconds = 2 if session.quick else 4
+    python = tools.choose_python((3, 14))
+    if python is None:
+        return
+    chosen = [tools.ScryNative(python), tools.PySpyNative(python)]
+    for kind in session.choose(["natives", "busy", "deep20", "deep200"], ["natives"]):
+        with session.targets_of(kind, chosen) as stable:
+            for rep in range(session.reps):
+                for hertz in (100, 1_000, 100_000):
+                    _slowdown_round(session, stable, kind.name, rep, hertz, seconds, chosen)
+
+
 def _slowdown_round(
-    session: Session, stable: Stable, name: str, rep: int, hertz: int, seconds: float
+    session: Session,
+    stable: Stable,
+    name: str,
+    rep: int,
+    hertz: int,
+    seconds: float,
+    chosen: list[Tool] | None = None,
 ) -> None:
     turns: list[tuple[str, Any, str]] = []
     for python_id in stable.targets:
         turns += [(ALONE, None, python_id), (ALONE_AGAIN, None, python_id)]
-    turns += [(tool.name, tool, tool.python.id) for tool in session.tools]
+    turns += [(tool.name, tool, tool.python.id) for tool in chosen or session.tools]
     for label, tool, python_id in session.turns(3 * rep, turns):
         with stable.use(python_id) as target:
             outcome = tools.Outcome()
@@ -247,6 +267,8 @@ def _slowdown_round(
             per_wall=figures.per_wall,
             samples=outcome.samples,
             seconds=outcome.seconds,
+            errors=outcome.errors,
+            unmerged=outcome.unmerged,
             failure=outcome.failure,
         )
 
@@ -546,5 +568,19 @@ def _stays_stopped(target: Target) -> bool:
 
 ALL = {
     f.__name__: f
-    for f in (size, first, dump, rate, cpu, slowdown, trees, pauses, stream, calls, memory, kill)
+    for f in (
+        size,
+        first,
+        dump,
+        rate,
+        cpu,
+        slowdown,
+        native,
+        trees,
+        pauses,
+        stream,
+        calls,
+        memory,
+        kill,
+    )
 }

@@ -44,6 +44,7 @@ class Outcome:
     samples: int = 0  # in the file
     seconds: float = 0.0  # of sampling
     torn: int = 0
+    unmerged: int = 0  # samples without all their native frames, where the tool says so
     errors: int = 0
     ticks: int = 0  # looks taken and looks left out, where the tool says so
     missed: int = 0
@@ -142,6 +143,17 @@ class ScryAlways(Scry):
     options = ("--blocking", "always")
 
 
+class ScryNative(Scry):
+    name = "scry --native"
+    options = ("--native",)
+    warm = 2.0  # by then the symbols are read
+
+    def count(self, ask: Ask, log: str, outcome: Outcome) -> None:
+        super().count(ask, log, outcome)
+        stats = json.loads(ask.output.with_suffix(".json").read_text())
+        outcome.unmerged = sum(stats[f"native_{how}"] for how in ("cut", "unmatched", "missing"))
+
+
 class PySpy(Tool):
     """Counts ticks, not time: when it falls behind it would run on. So it is interrupted."""
 
@@ -183,6 +195,12 @@ class PySpy(Tool):
 class PySpyNonblocking(PySpy):
     name = "py-spy --nonblocking"
     options = ("--nonblocking",)
+
+
+class PySpyNative(PySpy):
+    name = "py-spy --native"
+    options = ("--native",)
+    warm = 4.0
 
 
 class Sampling(Tool):

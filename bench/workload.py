@@ -39,6 +39,7 @@ KINDS = {
         Kind("chains", "two alternating chains of short calls", "chains.py"),
         Kind("idle100", "100 idle Python threads beside one busy", "idle_threads.py", threads=True),
         Kind("native160", "160 native threads working for one", "native_threads.py", threads=True),
+        Kind("natives", "compresses, serialises and sorts", "natives.py"),
         Kind("mmap", "400 mapped files, mapping and unmapping", "mmap_heavy.py"),
         Kind(
             "short1000",

@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <gelf.h>
 #include <libelf.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -30,6 +31,16 @@ static bool is_ours(Elf *elf)
            (header.e_type == ET_EXEC || header.e_type == ET_DYN);
 }
 
+static int take_over(struct elf_file *file, struct elf_file **ret_elf)
+{
+    if (!file->elf || !is_ours(file->elf)) {
+        elf_close(file);
+        return -SCRY_E_BAD_FILE;
+    }
+    *ret_elf = file;
+    return 0;
+}
+
 int elf_open(int fd, struct elf_file **ret_elf)
 {
     elf_version(EV_CURRENT);
@@ -39,12 +50,49 @@ int elf_open(int fd, struct elf_file **ret_elf)
         return -SCRY_E_NO_MEMORY;
     }
     *file = (struct elf_file){.fd = fd, .elf = elf_begin(fd, ELF_C_READ_MMAP, NULL)};
-    if (!file->elf || !is_ours(file->elf)) {
-        elf_close(file);
-        return -SCRY_E_BAD_FILE;
+    return take_over(file, ret_elf);
+}
+
+int elf_open_memory(void *image, size_t len, struct elf_file **ret_elf)
+{
+    elf_version(EV_CURRENT);
+    struct elf_file *file = malloc(sizeof(*file));
+    if (!file)
+        return -SCRY_E_NO_MEMORY;
+    *file = (struct elf_file){.fd = -1, .elf = elf_memory(image, len)};
+    return take_over(file, ret_elf);
+}
+
+struct Elf *elf_handle(struct elf_file *elf)
+{
+    return elf->elf;
+}
+
+static bool take_build_id(Elf_Data *notes, char to[ELF_BUILD_ID_MAX])
+{
+    GElf_Nhdr note;
+    size_t name, body;
+    for (size_t at = 0; notes && (at = gelf_getnote(notes, at, &note, &name, &body)) > 0;) {
+        const unsigned char *bytes = notes->d_buf;
+        if (note.n_type != NT_GNU_BUILD_ID || note.n_namesz != 4 ||
+            memcmp(bytes + name, "GNU", 4) != 0 || 2 * note.n_descsz + 1 > ELF_BUILD_ID_MAX)
+            continue;
+        for (size_t i = 0; i < note.n_descsz; i++)
+            snprintf(to + 2 * i, 3, "%02x", bytes[body + i]);
+        return true;
     }
-    *ret_elf = file;
-    return 0;
+    return false;
+}
+
+void elf_build_id(struct elf_file *elf, char to[ELF_BUILD_ID_MAX])
+{
+    to[0] = '\0';
+    for (Elf_Scn *section = NULL; (section = elf_nextscn(elf->elf, section));) {
+        GElf_Shdr header;
+        if (gelf_getshdr(section, &header) && header.sh_type == SHT_NOTE &&
+            take_build_id(elf_getdata(section, NULL), to))
+            return;
+    }
 }
 
 void elf_close(struct elf_file *elf)
@@ -53,7 +101,8 @@ void elf_close(struct elf_file *elf)
         return;
     if (elf->elf)
         elf_end(elf->elf);
-    close(elf->fd);
+    if (elf->fd >= 0)
+        close(elf->fd);
     free(elf);
 }
 

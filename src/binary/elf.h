@@ -14,7 +14,16 @@ struct elf_place {
 
 /* Takes over the descriptor, also on failure. 64-bit ELF of this machine's kind only. */
 int elf_open(int fd, struct elf_file **ret_elf);
+/* The same from a copy in memory, which must stay where it is until the close. */
+int elf_open_memory(void *image, size_t len, struct elf_file **ret_elf);
 void elf_close(struct elf_file *elf);
+
+/* libelf's own handle, for libdw; lives as long as the file does. */
+struct Elf;
+struct Elf *elf_handle(struct elf_file *elf);
+/* The build id as lower-case hexadecimal digits; "" when it has none. */
+#define ELF_BUILD_ID_MAX 129
+void elf_build_id(struct elf_file *elf, char to[ELF_BUILD_ID_MAX]);
 
 /* A section by name, e.g. ".PyRuntime". */
 bool elf_section(struct elf_file *elf, const char *name, struct elf_place *ret);

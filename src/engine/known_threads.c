@@ -19,6 +19,7 @@ static void known_free(struct known_thread *k)
     peek_free(k->peek);
     free(k->python.frames);
     free(k->memo.stacks);
+    native_thread_free(k->native);
     free(k);
 }
 

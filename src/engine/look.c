@@ -82,6 +82,7 @@ static int report(struct target *t, const struct look *look, struct known_thread
         .active = k->activity != TASK_BLOCKED,
         .owns_gil = k->python.owns_gil,
         .torn = k->torn,
+        .merged = look->native && k->native ? &k->native->merged : NULL,
     };
     if (look->wait_reasons && !state->active && k->tid > 0)
         task_wait_reason(t->process, k->tid, state->wait, sizeof(state->wait));
@@ -152,6 +153,8 @@ static int stop_and_read(struct target *t, const struct look *look, struct known
     scry_nsec stopped = clock_now();
     if (r == 0)
         r = walk_and_visit(t, look, k);
+    if (r == 0 && look->native)
+        native_capture(p->native, k->native, t->python, &k->python, k->tid, true, stopped);
     stop_release(&stop);
     scry_nsec end = clock_now(), charge = end - stopped + STOP_CHARGE;
     p->stop_credit -= charge < p->stop_credit ? charge : p->stop_credit;
@@ -160,6 +163,8 @@ static int stop_and_read(struct target *t, const struct look *look, struct known
     t->stats.held += charge;
     size_t bucket = (size_t)((end - start) / STOP_STEP);
     t->stats.stop_times[bucket < STOP_BUCKETS ? bucket : STOP_BUCKETS - 1]++;
+    if (r == 0 && look->native)
+        native_finish(p->native, k->native, &k->python, end);
     return r;
 }
 
@@ -170,12 +175,17 @@ static void learn(struct target *t, struct known_thread *k)
     peek_trust(k->peek, t->python, &k->python);
 }
 
+static bool is_to_be_read_again(const struct look *look, const struct known_thread *k)
+{
+    return is_doubtful(k) || (look->native && k->native->want_more);
+}
+
 static int read_stopped(struct target *t, const struct look *look, struct known_thread *k)
 {
     if (k->tid <= 0)
         return -SCRY_E_TORN;
     int r = stop_and_read(t, look, k);
-    for (int i = 1; i < STOP_TRIES && r == 0 && is_doubtful(k); i++) {
+    for (int i = 1; i < STOP_TRIES && r == 0 && is_to_be_read_again(look, k); i++) {
         k->root = root_of(k);
         /* Stopped again at once it would not have moved. */
         struct timespec pause = {.tv_nsec = 20000L << i};
@@ -195,12 +205,17 @@ static int read_asleep(struct target *t, const struct look *look, struct known_t
 {
     bool ran;
     int r = walk_and_visit(t, look, k);
+    if (r == 0 && look->native)
+        native_capture(t->private->native, k->native, t->python, &k->python, k->tid, false,
+                       clock_now());
     *ret_proved =
         r == 0 && !k->python.incomplete && task_watch_look(&k->watch, &ran) == TASK_BLOCKED && !ran;
     if (*ret_proved) {
         k->torn = false;
         learn(t, k);
     }
+    if (*ret_proved && look->native)
+        native_finish(t->private->native, k->native, &k->python, clock_now());
     return r;
 }
 
@@ -220,13 +235,19 @@ static bool may_stop(const struct target *t, const struct look *look)
            (look->blocking == BLOCKING_AUTO && t->private->stop_credit > 0);
 }
 
+/* Its native frames could not be had without them, or only a part. */
+static bool wants_registers(const struct look *look, const struct known_thread *k)
+{
+    return look->native && (k->native->need_stop || k->native->want_more);
+}
+
 /* By whatever way is left after, or without, a peek. */
 static int read_surely(struct target *t, const struct look *look, struct known_thread *k)
 {
     if (k->activity == TASK_BLOCKED && look->blocking != BLOCKING_ALWAYS) {
         bool proved;
         int r = read_asleep(t, look, k, &proved);
-        if (proved || r == -SCRY_E_GONE)
+        if ((proved && !(wants_registers(look, k) && may_stop(t, look))) || r == -SCRY_E_GONE)
             return r;
     }
     if (may_stop(t, look)) {
@@ -267,6 +288,8 @@ static bool stops_each_time(const struct known_thread *k, const struct look *loo
 static bool wants_peek(struct known_thread *k, const struct look *look)
 {
     if (look->blocking == BLOCKING_ALWAYS || look->visit || !peek_has_guess(k->peek))
+        return false;
+    if (look->native && (look->blocking != BLOCKING_NEVER || k->activity == TASK_BLOCKED))
         return false;
     if (!stops_each_time(k, look))
         return true;
@@ -423,12 +446,27 @@ static bool is_wanted(const struct look *look, struct known_thread *k, scry_nsec
     return !look->skip_idle || k->activity != TASK_BLOCKED;
 }
 
+static int prepare_native(struct target *t, const struct look *look, struct known_thread *k)
+{
+    struct target_private *p = t->private;
+    if (!p->native)
+        p->native = native_new(t->process, t->mem, t->python, look->native_all);
+    if (!k->native)
+        k->native = native_thread_new();
+    if (!p->native || !k->native)
+        return -SCRY_E_NO_MEMORY;
+    native_forget(k->native);
+    return 0;
+}
+
 static int read_thread(struct target *t, const struct look *look, struct known_thread *k,
                        bool peeked, bool complete)
 {
     k->has_stack = false;
     t->stats.reads++;
-    int r;
+    int r = look->native ? prepare_native(t, look, k) : 0;
+    if (r < 0)
+        return r;
     if (!peeked)
         r = read_surely(t, look, k);
     else

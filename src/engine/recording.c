@@ -290,6 +290,7 @@ static void add_summary(struct rec_summary *sum, const struct rec_summary *s, sc
     sum->late += s->late;
     sum->errors += s->errors;
     sum->own_cpu += s->own_cpu;
+    sum->unmerged += s->unmerged;
 }
 
 static void summarise(struct recording *r)

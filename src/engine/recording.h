@@ -43,6 +43,7 @@ enum rec_flags {
     REC_GIL = 2,
     REC_TORN = 4, /* unsure: read while it ran */
     REC_GC = 8,
+    REC_UNMERGED = 16, /* native frames were asked for, and not all of them could be had */
 };
 
 struct rec_sample {
@@ -78,6 +79,7 @@ struct rec_summary {
     bool damaged;  /* cut off in mid-block, or spoilt: more than a writer that was killed */
     scry_nsec duration;
     uint64_t samples, torn, missed, late, errors;
+    uint64_t unmerged; /* samples with REC_UNMERGED */
     scry_nsec own_cpu;
 };
 

@@ -155,6 +155,8 @@ static int read_summary(struct source *s)
     summary.late = get(&c);
     summary.errors = get(&c);
     summary.own_cpu = get(&c);
+    if (c.at < c.end)
+        summary.unmerged = get(&c);
     if (c.bad || summary.duration > WIRE_MAX_TIME)
         return STEP_DAMAGED;
     s->summary = summary;
@@ -368,6 +370,7 @@ int source_next(struct source *s, struct rec_sample *ret)
         if (step == STEP_ON) {
             s->summary.samples++;
             s->summary.torn += (ret->flags & REC_TORN) != 0;
+            s->summary.unmerged += (ret->flags & REC_UNMERGED) != 0;
             s->summary.duration = s->time;
             return 1;
         }

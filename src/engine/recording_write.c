@@ -447,6 +447,8 @@ int rec_writer_finish(struct rec_writer *w, const struct rec_summary *summary)
     put(w, summary->late);
     put(w, summary->errors);
     put(w, summary->own_cpu);
+    if (summary->unmerged)
+        put(w, summary->unmerged);
     write_block(w, WIRE_END);
     return w->error;
 }

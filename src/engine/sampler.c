@@ -221,6 +221,28 @@ static uint32_t stack_of_collector(struct sampler *s, struct member *m, uint32_t
     return above == UINT32_MAX ? stack : above;
 }
 
+static uint32_t native_number(struct sampler *s, struct member *m, const struct native_code *code)
+{
+    uint64_t number;
+    if (table_get(&m->native_numbers, code->serial, &number))
+        return (uint32_t)number;
+    if (!choice_shows_frame(&s->options.choice, native_code_file(code, true),
+                            native_code_file(code, false))) {
+        table_put(&m->native_numbers, code->serial, HIDDEN);
+        return HIDDEN;
+    }
+    number = s->sink->ops->frame(s->sink, &(struct rec_frame){
+                                              .name = code->name,
+                                              .file = native_code_file(code, true),
+                                              .short_file = native_code_file(code, false),
+                                              .line = code->line,
+                                              .first_line = code->first_line,
+                                              .module = code->module,
+                                          });
+    table_put(&m->native_numbers, code->serial, number);
+    return (uint32_t)number;
+}
+
 static bool reserve_stacks(struct thread_memo *memo, size_t count)
 {
     if (memo->stack_cap >= count)
@@ -261,6 +283,24 @@ static uint32_t stack_number(struct sampler *s, struct member *m, const struct p
     return stack;
 }
 
+static uint32_t merged_number(struct sampler *s, struct member *m, const struct thread_state *t)
+{
+    uint32_t stack = REC_EMPTY_STACK;
+    for (size_t i = t->merged->count; i-- > 0;) {
+        const struct merged_frame *f = &t->merged->frames[i];
+        uint32_t frame = f->native ? native_number(s, m, f->native)
+                                   : frame_number(s, m, &t->python->frames[f->python]);
+        if (frame == HIDDEN)
+            continue;
+        uint32_t next = s->sink->ops->stack(s->sink, stack, frame);
+        if (next == UINT32_MAX)
+            break;
+        stack = next;
+    }
+    t->memo->stack_count = 0; /* what is known of Python's stack alone is out of date */
+    return stack;
+}
+
 /* What is the same as last time has its numbers already. */
 static const struct thread_memo *numbers_of(struct sampler *s, struct member *m,
                                             const struct thread_state *t)
@@ -270,9 +310,12 @@ static const struct thread_memo *numbers_of(struct sampler *s, struct member *m,
         memo->known = false;
         memo->writer = s->sinks;
     }
-    if (!memo->known || memo->stack_version != t->python->stack_version) {
-        memo->stack = stack_number(s, m, t->python, memo);
+    uint64_t merged = thread_is_merged(t) ? t->merged->version : 0;
+    if (!memo->known || memo->merged_version != merged ||
+        memo->stack_version != t->python->stack_version) {
+        memo->stack = merged ? merged_number(s, m, t) : stack_number(s, m, t->python, memo);
         memo->stack_version = t->python->stack_version;
+        memo->merged_version = merged;
     }
     if (!memo->known || memo->name_version != t->name_version) {
         memo->thread = thread_number(s, m, t);
@@ -288,6 +331,16 @@ static bool is_hidden(struct sampler *s, struct member *m, const struct thread_s
     return choice_of_frames(&s->options.choice) && numbers_of(s, m, t)->stack == REC_EMPTY_STACK;
 }
 
+/* Whether native frames are missing that should be there. */
+static bool count_native(struct sampler *s, const struct thread_state *t)
+{
+    enum native_state state = t->merged ? t->merged->state : NATIVE_OFF;
+    s->stats.native_cut += state == NATIVE_CUT;
+    s->stats.native_unmatched += state == NATIVE_UNMATCHED;
+    s->stats.native_missing += state == NATIVE_MISSING;
+    return t->merged && state != NATIVE_MERGED;
+}
+
 static int write_thread(struct sampler *s, struct member *m, const struct thread_state *t,
                         scry_nsec time, scry_nsec weight)
 {
@@ -296,6 +349,7 @@ static int write_thread(struct sampler *s, struct member *m, const struct thread
     uint32_t stack = collects ? stack_of_collector(s, m, numbers->stack) : numbers->stack;
     s->stats.samples++;
     s->stats.torn += t->torn;
+    bool unmerged = count_native(s, t);
     return s->sink->ops->sample(
         s->sink, &(struct rec_sample){
                      .time = time - s->base,
@@ -303,7 +357,8 @@ static int write_thread(struct sampler *s, struct member *m, const struct thread
                      .thread = numbers->thread,
                      .stack = stack,
                      .flags = (t->active ? REC_ACTIVE : 0u) | (t->owns_gil ? REC_GIL : 0u) |
-                              (t->torn ? REC_TORN : 0u) | (collects ? REC_GC : 0u),
+                              (t->torn ? REC_TORN : 0u) | (collects ? REC_GC : 0u) |
+                              (unmerged ? REC_UNMERGED : 0u),
                  });
 }
 
@@ -332,6 +387,8 @@ static int sample_member(struct sampler *s, struct member *m, scry_nsec time, sc
         .collectors = s->options.gc,
         .skip_idle = !s->whole && !s->idle,
         .wait_reasons = s->whole,
+        .native = s->options.native,
+        .native_all = s->options.native_all,
     };
     const struct snapshot *snapshot;
     int r = target_look(m->target, &look, &snapshot);

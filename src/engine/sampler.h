@@ -21,6 +21,8 @@ struct sampler_options {
     bool gc;            /* a frame on top of the stack of a thread that collects garbage */
     bool exceptions;    /* only threads that raise or handle an exception */
     bool any;           /* of several processes those that can be sampled; else each of them */
+    bool native;        /* -n */
+    bool native_all;    /* with the interpreter's own functions */
     scry_nsec patience; /* how long to wait for Python to start in the first process */
 };
 
@@ -34,6 +36,7 @@ struct sampler_stats {
     scry_nsec elapsed;
     scry_nsec last_look; /* when, since the start */
     uint64_t ticks, samples, torn, late, missed, errors;
+    uint64_t native_cut, native_unmatched, native_missing; /* samples, by enum native_state */
     uint32_t processes, threads;
     scry_nsec own_cpu;
     double rate;    /* looks per second, now */

@@ -4,11 +4,13 @@
 #define SCRY_ENGINE_SNAPSHOT_H
 
 #include "cpython/python.h"
+#include "engine/native.h"
 
 /* What the caller remembers about a thread from look to look; all zero when the thread is first
  * seen. */
 struct thread_memo {
-    uint64_t stack_version; /* of python->stack_version */
+    uint64_t stack_version;  /* of python->stack_version */
+    uint64_t merged_version; /* of merged->version; 0 = the stack is Python's alone */
     uint32_t
         *stacks; /* numbers of the stack's beginnings, outermost first; freed with the thread */
     size_t stack_count, stack_cap;
@@ -34,9 +36,28 @@ struct thread_state {
     scry_nsec run_time, run_before;
     bool active; /* on a CPU or ready to run; not merely holding the GIL */
     bool owns_gil;
-    bool torn;     /* read while it ran and not proved */
-    char wait[96]; /* for an idle thread: what it waits for; "" = unknown */
+    bool torn;                         /* read while it ran and not proved */
+    const struct merged_stack *merged; /* with native frames; NULL = not asked for */
+    char wait[96];                     /* for an idle thread: what it waits for; "" = unknown */
 };
+
+/* The frames to show, innermost first: the merged ones if there are any, else the Python frames. */
+static inline bool thread_is_merged(const struct thread_state *t)
+{
+    return t->merged && (t->merged->state == NATIVE_MERGED || t->merged->state == NATIVE_CUT);
+}
+
+static inline size_t thread_frame_count(const struct thread_state *t)
+{
+    return thread_is_merged(t) ? t->merged->count : t->python->frame_count;
+}
+
+static inline struct merged_frame thread_frame(const struct thread_state *t, size_t i)
+{
+    if (thread_is_merged(t))
+        return t->merged->frames[i];
+    return (struct merged_frame){.python = (uint32_t)i};
+}
 
 struct snapshot {
     struct thread_state *threads; /* interpreter order: newest first */

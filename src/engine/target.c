@@ -85,6 +85,7 @@ void target_close(struct target *t)
     free(p->ranges);
     free(p->readers);
     short_paths_done(&p->short_paths);
+    native_free(p->native);
     free(p);
     close_parts(t);
     free(t);

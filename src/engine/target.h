@@ -56,6 +56,8 @@ struct look {
     bool skip_idle;       /* leave out threads that are not active (py-spy's default for record) */
     scry_nsec stop_limit; /* how long a thread may take to come to a stop; 0 = a tick's worth */
     bool wait_reasons;    /* fill in thread_state.wait */
+    bool native; /* merge native frames in: thread_state.merged. A thread that runs is stopped */
+    bool native_all; /* with the interpreter's own functions; the same at every look */
     /* May be NULL. Called for each thread that is reported, right after its frames were read and
      * before it is let go: the moment to read variables. Unless `blocking` is NEVER, a thread that
      * runs is stopped meanwhile. A thread that woke up while it was read is visited again: the last

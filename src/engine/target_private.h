@@ -4,6 +4,7 @@
 
 #include "access/task.h"
 #include "cpython/peek.h"
+#include "engine/native_private.h"
 #include "engine/target.h"
 #include "util/table.h"
 
@@ -38,6 +39,7 @@ struct known_thread {
     char name[256];
     uint32_t name_version;
     struct thread_memo memo;
+    struct native_thread *native; /* NULL unless native frames are asked for */
 };
 
 struct short_paths {
@@ -71,6 +73,7 @@ struct target_private {
     scry_nsec usual_read;    /* how long a reading takes, lately */
 
     struct short_paths short_paths;
+    struct native *native; /* NULL unless native frames are asked for */
 };
 
 scry_nsec clock_now(void);

@@ -49,6 +49,7 @@ static void member_done(struct member *m)
     target_close(m->target);
     table_done(&m->thread_numbers);
     table_done(&m->frame_numbers);
+    table_done(&m->native_numbers);
 }
 
 void member_forget_numbers(struct member *m)
@@ -56,6 +57,7 @@ void member_forget_numbers(struct member *m)
     m->process_number = REC_NONE;
     table_reset(&m->thread_numbers);
     table_reset(&m->frame_numbers);
+    table_reset(&m->native_numbers);
 }
 
 static void remove_candidate(struct tree *tree, size_t i)

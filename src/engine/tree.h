@@ -17,6 +17,7 @@ struct member {
     uint32_t process_number; /* REC_NONE = not given yet */
     struct table thread_numbers;
     struct table frame_numbers;
+    struct table native_numbers; /* of native frames, by the serial of their code */
 };
 
 /* A descendant that is not a member: not Python yet, or not at all. */

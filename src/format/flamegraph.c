@@ -94,6 +94,7 @@ static void add_footer(struct buf *b, struct recording *r, const struct flame *f
     add_count(b, sum->torn, "torn");
     add_count(b, sum->missed, "missed");
     add_count(b, sum->late, "late");
+    add_count(b, sum->unmerged, "without all native frames");
     add_count(b, sum->errors, flame_plural(sum->errors, "error", "errors"));
     if (f->folded) {
         char number[32];

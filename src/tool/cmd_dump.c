@@ -21,7 +21,7 @@ struct dump_values {
     struct pids pids;
     const char *name;
     struct strings threads;
-    bool subprocesses, full_filenames, json, nonblocking;
+    bool subprocesses, full_filenames, json, nonblocking, native, native_all;
     int locals;
     int blocking;
 };
@@ -206,6 +206,8 @@ static int dump_one(struct dump *d, struct tree_node *node, struct error *err)
         .wait_reasons = true,
         .visit = d->values->locals ? read_variables : NULL,
         .visit_context = d,
+        .native = d->values->native || d->values->native_all,
+        .native_all = d->values->native_all,
     };
     const struct snapshot *snapshot;
     r = target_look(t, &look, &snapshot);
@@ -294,6 +296,8 @@ static int run(const struct invocation *call, const void *values, struct error *
     int r = shared_blocking(v->blocking, v->nonblocking, &d.blocking, err);
     if (r < 0)
         return r;
+    if (v->native || v->native_all)
+        shared_note_native(call->tool, d.blocking);
     json_init(&d.json, stdout, 2);
     table_init(&d.tree.seen);
     r = plant(&d, err);
@@ -330,7 +334,8 @@ static const struct option options[] = {
         .help = "Print JSON: an array of threads",
     },
     OPTION_FULL_FILENAMES(struct dump_values, full_filenames),
-    OPTION_NO_NATIVE,
+    OPTION_NATIVE(struct dump_values, native),
+    OPTION_NATIVE_ALL(struct dump_values, native_all),
     {
         .letter = 'c',
         .name = "core",

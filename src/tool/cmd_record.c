@@ -40,7 +40,7 @@ struct record_values {
     double overhead;
     int blocking;
     int mode; /* enum mode */
-    bool subprocesses, gil, idle, nonblocking;
+    bool subprocesses, gil, idle, nonblocking, native, native_all;
     bool threads, function, nolineno, full_filenames, mark_torn;
     bool gc, exception;
     bool hideprogress, capture;
@@ -217,7 +217,7 @@ static int open_writer(const struct job *job, struct part *part, scry_nsec ago, 
         .rate = o->overhead > 0 ? 0 : o->rate,
         .options = (o->idle ? REC_OPT_IDLE : 0u) | (o->gil_only ? REC_OPT_GIL : 0u) |
                    (o->cpu ? REC_OPT_CPU : 0u) | (o->subprocesses ? REC_OPT_SUBPROCESSES : 0u) |
-                   (o->overhead > 0 ? REC_OPT_VARIED : 0u),
+                   (o->overhead > 0 ? REC_OPT_VARIED : 0u) | (o->native ? REC_OPT_NATIVE : 0u),
     };
     int r = rec_writer_new(part->stream, &info, &part->writer);
     return r < 0 ? error_set(err, r, "%s", error_sentence(r)) : 0;
@@ -501,6 +501,8 @@ static int run(const struct invocation *call, const void *values, struct error *
                 .exceptions = v->exception,
                 .any = v->name != NULL,
                 .patience = call->words.count ? PATIENCE_LAUNCHED : PATIENCE,
+                .native = v->native || v->native_all,
+                .native_all = v->native_all,
             },
     };
     job.err = err;
@@ -515,6 +517,8 @@ static int run(const struct invocation *call, const void *values, struct error *
         r = shared_blocking(v->blocking, v->nonblocking, &job.options.blocking, err);
     if (r < 0)
         return r;
+    if (job.options.native)
+        shared_note_native(call->tool, job.options.blocking);
     r = job_run(&job, err);
     job_done(&job);
     signals_release();
@@ -543,7 +547,8 @@ static const struct option options[] = {
                         "Record the descendants of the process too, also those yet to come"),
     OPTION_BLOCKING(struct record_values, blocking),
     OPTION_NONBLOCKING(struct record_values, nonblocking),
-    OPTION_NO_NATIVE,
+    OPTION_NATIVE(struct record_values, native),
+    OPTION_NATIVE_ALL(struct record_values, native_all),
     {
         .letter = 'r',
         .name = "rate",

@@ -33,7 +33,7 @@ struct top_values {
     int blocking, by, sort;
     const char *search;
     uint32_t limit;
-    bool subprocesses, gil, idle, nonblocking;
+    bool subprocesses, gil, idle, nonblocking, native, native_all;
     bool full_filenames, threads, processes;
     bool once, json;
 };
@@ -385,6 +385,8 @@ static struct sampler_options sampler_options(const struct top *top, enum blocki
         .gil_only = v->gil,
         .idle = v->idle,
         .subprocesses = v->subprocesses,
+        .native = v->native || v->native_all,
+        .native_all = v->native_all,
         .patience = v->pid ? PATIENCE : PATIENCE_LAUNCHED,
     };
 }
@@ -490,7 +492,8 @@ static const struct option options[] = {
                         "Look at the descendants of the process too, also those yet to come"),
     OPTION_BLOCKING(struct top_values, blocking),
     OPTION_NONBLOCKING(struct top_values, nonblocking),
-    OPTION_NO_NATIVE,
+    OPTION_NATIVE(struct top_values, native),
+    OPTION_NATIVE_ALL(struct top_values, native_all),
     {
         .letter = 'r',
         .name = "rate",

@@ -1,5 +1,8 @@
 #include "tool/dump.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 static void string_or_null(struct json *j, const char *key, const char *text)
 {
     json_key(j, key);
@@ -39,6 +42,35 @@ static void print_locals(struct json *j, const struct py_locals *locals)
         json_end_object(j);
     }
     json_end_array(j);
+}
+
+static void print_native_frame(struct json *j, const struct dump_process *process,
+                               const struct merged_frame *frame)
+{
+    const struct native_code *code = frame->native;
+    char address[32];
+    snprintf(address, sizeof(address), "0x%" PRIx64, frame->pc);
+    json_begin_object(j);
+    json_key(j, "name");
+    json_string(j, code->name);
+    json_key(j, "filename");
+    json_string(j, code->file[0] ? code->file : code->module);
+    json_key(j, "module");
+    json_string(j, code->module);
+    json_key(j, "short_filename");
+    json_string(j, process->shorten ? native_code_file(code, false) : NULL);
+    int_field(j, "line", code->line);
+    print_locals(j, NULL);
+    bool_field(j, "is_entry", false);
+    bool_field(j, "is_shim_entry", false);
+    json_key(j, "qualname");
+    json_string(j, code->name);
+    int_field(j, "first_line", code->first_line);
+    json_key(j, "address");
+    json_string(j, address);
+    string_or_null(j, "symbol", code->symbol);
+    bool_field(j, "inlined", code->inlined);
+    json_end_object(j);
 }
 
 static void print_frame(struct json *j, const struct dump_process *process,
@@ -102,9 +134,14 @@ static void print_thread(struct json *j, const struct dump_process *process,
     bool_field(j, "owns_gil", thread->owns_gil);
     json_key(j, "frames");
     json_begin_array(j);
-    for (size_t i = 0; i < thread->python->frame_count; i++)
-        print_frame(j, process, &thread->python->frames[i],
-                    dump_variables_of(process, thread->python, i));
+    for (size_t i = 0; i < thread_frame_count(thread); i++) {
+        struct merged_frame f = thread_frame(thread, i);
+        if (f.native)
+            print_native_frame(j, process, &f);
+        else
+            print_frame(j, process, &thread->python->frames[f.python],
+                        dump_variables_of(process, thread->python, f.python));
+    }
     json_end_array(j);
     print_process_info(j, process);
 
@@ -118,6 +155,10 @@ static void print_thread(struct json *j, const struct dump_process *process,
     bool_field(j, "in_gc", thread->python->in_gc);
     bool_field(j, "torn", thread->torn);
     bool_field(j, "incomplete", thread->python->incomplete);
+    if (thread->merged) {
+        json_key(j, "native");
+        json_string(j, native_state_word(thread->merged->state));
+    }
     json_key(j, "python_version");
     json_string(j, process->python);
     json_end_object(j);

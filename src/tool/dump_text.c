@@ -51,26 +51,37 @@ static void print_variables(FILE *out, const struct py_locals *locals, bool argu
     }
 }
 
-static void print_frame(FILE *out, const struct style *style, const struct dump_process *process,
-                        const struct py_frame *frame)
+static void print_place(FILE *out, const struct style *style, const char *name, const char *file,
+                        int32_t line)
 {
-    const struct py_code *code = frame->code;
-    const char *file = code->filename;
-    if (process->shorten)
-        file = process->shorten(file, process->context);
-
     fprintf(out, "    %s", style->function);
-    text_print(out, code->qualname);
+    text_print(out, name);
     fputs(style->end, out);
     if (*file) {
         fprintf(out, " (%s", style->file);
         text_print(out, file);
         fputs(style->end, out);
-        if (frame->line > 0)
-            fprintf(out, ":%s%" PRId32 "%s", style->dim, frame->line, style->end);
+        if (line > 0)
+            fprintf(out, ":%s%" PRId32 "%s", style->dim, line, style->end);
         fputc(')', out);
     }
     fputc('\n', out);
+}
+
+static void print_frame(FILE *out, const struct style *style, const struct dump_process *process,
+                        const struct thread_state *thread, size_t index)
+{
+    const struct py_frame *frame = &thread->python->frames[index];
+    const struct py_code *code = frame->code;
+    print_place(out, style, code->qualname,
+                process->shorten ? process->shorten(code->filename, process->context)
+                                 : code->filename,
+                frame->line);
+    const struct py_locals *locals = dump_variables_of(process, thread->python, index);
+    if (locals) {
+        print_variables(out, locals, true);
+        print_variables(out, locals, false);
+    }
 }
 
 static const char *status(const struct thread_state *thread)
@@ -82,6 +93,8 @@ static const char *status(const struct thread_state *thread)
 
 static void add_mark(struct buf *to, const char *mark)
 {
+    if (!*mark)
+        return;
     buf_add_str(to, to->len ? ", " : " [");
     text_add_printable(to, mark);
 }
@@ -100,6 +113,8 @@ static void print_marks(FILE *out, const struct style *style, const struct threa
         add_mark(&marks, "unsure: read while it ran");
     if (thread->python->incomplete)
         add_mark(&marks, "incomplete");
+    if (thread->merged)
+        add_mark(&marks, native_state_text(thread->merged->state));
     if (thread->python->interp_id > 0) {
         char interpreter[48];
         snprintf(interpreter, sizeof(interpreter), "interpreter %" PRId64,
@@ -127,13 +142,13 @@ static void print_thread(FILE *out, const struct style *style, const struct dump
     print_marks(out, style, thread);
     fputc('\n', out);
 
-    for (size_t i = 0; i < thread->python->frame_count; i++) {
-        print_frame(out, style, process, &thread->python->frames[i]);
-        const struct py_locals *locals = dump_variables_of(process, thread->python, i);
-        if (locals) {
-            print_variables(out, locals, true);
-            print_variables(out, locals, false);
-        }
+    for (size_t i = 0; i < thread_frame_count(thread); i++) {
+        struct merged_frame f = thread_frame(thread, i);
+        if (f.native)
+            print_place(out, style, f.native->name, native_code_file(f.native, !process->shorten),
+                        f.native->line);
+        else
+            print_frame(out, style, process, thread, f.python);
     }
 }
 

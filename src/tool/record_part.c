@@ -63,6 +63,9 @@ static struct sampler_stats since(const struct sampler_stats *now, const struct 
     s.late -= then->late;
     s.missed -= then->missed;
     s.errors -= then->errors;
+    s.native_cut -= then->native_cut;
+    s.native_unmatched -= then->native_unmatched;
+    s.native_missing -= then->native_missing;
     s.own_cpu -= then->own_cpu;
     s.held -= then->held;
     return s;
@@ -81,6 +84,7 @@ int part_end(struct part *p, const struct sampler_stats *totals, scry_nsec end, 
         .late = p->stats.late,
         .errors = p->stats.errors,
         .own_cpu = p->stats.own_cpu,
+        .unmerged = p->stats.native_cut + p->stats.native_unmatched + p->stats.native_missing,
     };
     int r = rec_writer_finish(p->writer, &summary);
     if (r < 0 || fflush(p->stream) != 0) {

@@ -156,6 +156,9 @@ void report_result(const struct voice *v, const struct format *format, const cha
     fprintf(v->out,
             ", %" PRIu64 " torn, %" PRIu64 " missed, %" PRIu64 " late, %.2f s of own CPU time",
             stats->torn, stats->missed, stats->late, (double)stats->own_cpu / 1e9);
+    if (options->native)
+        fprintf(v->out, ", %" PRIu64 " without all native frames",
+                stats->native_cut + stats->native_unmatched + stats->native_missing);
     if (options->overhead > 0)
         report_overhead(v, stats, options);
     if (format->hint[0])
@@ -181,6 +184,9 @@ int report_stats(const char *path, const struct sampler_stats *stats, struct err
         {"missed", stats->missed},
         {"late", stats->late},
         {"errors", stats->errors},
+        {"native_cut", stats->native_cut},
+        {"native_unmatched", stats->native_unmatched},
+        {"native_missing", stats->native_missing},
         {"processes", stats->processes},
         {"threads", stats->threads},
         {"own_cpu_ns", stats->own_cpu},

@@ -1,5 +1,7 @@
 #include "tool/shared_options.h"
 
+#include <stdio.h>
+
 const char *const blocking_choices[] = {
     [BLOCKING_AUTO] = "auto",
     [BLOCKING_ALWAYS] = "always",
@@ -27,4 +29,13 @@ int shared_lines(bool function, bool nolineno, enum line_mode *ret_lines, struct
     }
     *ret_lines = function ? LINES_FUNCTION : nolineno ? LINES_NONE : LINES_EXACT;
     return 0;
+}
+
+void shared_note_native(const char *tool, enum blocking blocking)
+{
+    if (blocking == BLOCKING_NEVER)
+        fprintf(stderr,
+                "%s: note: a thread that runs has to be stopped for its native frames, so with "
+                "--nonblocking only waiting threads show them\n",
+                tool);
 }

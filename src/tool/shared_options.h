@@ -86,10 +86,19 @@
         .help = "Put a frame [torn] on top of stacks that were read while they changed, in "       \
                 "flamegraph and raw"                                                               \
     }
-#define OPTION_NO_NATIVE                                                                           \
+#define OPTION_NATIVE(type, member)                                                                \
     {                                                                                              \
-        .letter = 'n', .name = "native", .kind = OPT_UNAVAILABLE, .group = "Target",               \
-        .help = "frames of native code are not supported yet"                                      \
+        .letter = 'n', .name = "native", .kind = OPT_FLAG, .offset = offsetof(type, member),       \
+        .group = "Target",                                                                         \
+        .help = "Show functions of C, C++, Rust and Cython code too, each where it was called; "   \
+                "with --nonblocking only for threads that wait"                                    \
+    }
+#define OPTION_NATIVE_ALL(type, member)                                                            \
+    {                                                                                              \
+        .name = "native-all", .kind = OPT_FLAG, .offset = offsetof(type, member),                  \
+        .group = "Target",                                                                         \
+        .help = "Like --native, and show the functions of the interpreter itself that only lead "  \
+                "from one call to the next"                                                        \
     }
 
 /* In the order of enum blocking. */
@@ -97,6 +106,9 @@ extern const char *const blocking_choices[];
 
 /* Bring --blocking and --nonblocking together. */
 int shared_blocking(int chosen, bool nonblocking, enum blocking *ret_blocking, struct error *err);
+
+/* Say what --native does not do in this mode of blocking, if anything. */
+void shared_note_native(const char *tool, enum blocking blocking);
 
 /* Bring --function and --nolineno together. */
 int shared_lines(bool function, bool nolineno, enum line_mode *ret_lines, struct error *err);

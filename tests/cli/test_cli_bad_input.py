@@ -61,8 +61,6 @@ def test_pids(tool, refused, command, pid, says):
         (["--blocking", "perhaps"], ["--blocking 'perhaps'", "auto, always, never"]),
         (["--blocking=always", "--nonblocking"], ["--nonblocking", "contradict"]),
         (["-F", "--nolineno"], ["--function", "--nolineno", "contradict"]),
-        (["--native"], ["--native", "not supported yet"]),
-        (["-n"], ["-n", "not supported yet"]),
         (["--subproceses"], ["--subproceses", "did you mean --subprocesses?"]),
         (["--sub"], ["did you mean --subprocesses?"]),
         (["--zzz"], ["--zzz", "--help"]),

@@ -22,7 +22,7 @@ def help_text(tool):
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_every_option_exists(tool, name):
-    known = set(re.findall(r"--[a-z][a-z-]+", help_text(tool))) | FOREIGN | {"--native"}
+    known = set(re.findall(r"--[a-z][a-z-]+", help_text(tool))) | FOREIGN
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", (PROJECT / name).read_text()))
     assert named <= known
 
