@@ -35,7 +35,7 @@ struct top_values {
     uint32_t limit;
     bool subprocesses, gil, idle, nonblocking, native, native_all;
     bool full_filenames, threads, processes;
-    bool once, json;
+    bool once, json, stream;
 };
 
 struct top {
@@ -250,6 +250,32 @@ static int run_once(struct top *top, struct error *err)
     return 0;
 }
 
+/* ---- for a program ---- */
+
+static int run_stream(struct top *top, struct error *err)
+{
+    size_t limit = top->values->limit ? top->values->limit : SIZE_MAX;
+    int r = await_start(top, err);
+    scry_nsec due = now();
+    while (r == 0 && !top->signal && !top_sampling_progress(&top->sampling).ended) {
+        due += top->values->delay;
+        while (now() < due && !top->signal && !top_sampling_progress(&top->sampling).ended)
+            await(top, false, due);
+        r = take_picture(top, true);
+        struct top_head head = head_of(top);
+        if (r == 0)
+            top_print_event(stdout, &head, &top->picture, &top->screen.view, limit);
+        if (ferror(stdout))
+            break;
+    }
+    if (r < 0)
+        return r;
+    top_sampling_end(&top->sampling);
+    if (top->sampling.result < 0)
+        *err = top->sampling.err;
+    return top->sampling.result;
+}
+
 /* ---- live ---- */
 
 static void suspend(struct top *top)
@@ -408,7 +434,9 @@ static int start(struct top *top, bool once, struct error *err)
     tally_choose(top->tally, top->values->gil, top->values->idle);
     r = top_sampling_start(&top->sampling, err);
     if (r == 0)
-        r = once ? run_once(top, err) : run_live(top, err);
+        r = top->values->stream ? run_stream(top, err)
+            : once              ? run_once(top, err)
+                                : run_live(top, err);
     return r;
 }
 
@@ -467,7 +495,7 @@ static int run(const struct invocation *call, const void *values, struct error *
     if (r < 0)
         return r;
     top.sampling.options = sampler_options(&top, blocking);
-    r = start(&top, v->once || v->json, err);
+    r = start(&top, v->once || v->json || v->stream, err);
     if (r == 0 && top.launched)
         launch_poll(&top.program);
     top_done(&top);
@@ -555,6 +583,14 @@ static const struct option options[] = {
     FLAG(0, "once", once, "Output",
          "Print one table at the end instead of drawing on the terminal: for scripts"),
     FLAG('j', "json", json, "Output", "The same as JSON"),
+    {
+        .name = "stream",
+        .kind = OPT_FLAG,
+        .offset = offsetof(struct top_values, stream),
+        .group = "Output",
+        .help = "A line of JSON per --delay, about that time",
+        .hidden = true,
+    },
     {
         .name = "limit",
         .argument = "ROWS",

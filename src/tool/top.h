@@ -131,6 +131,9 @@ void top_print_text(FILE *out, const struct top_head *head, const struct tally_p
                     const struct top_view *view, size_t limit);
 void top_print_json(FILE *out, const struct top_head *head, const struct tally_picture *p,
                     const struct top_view *view, size_t limit);
+/* One line, about the time since the last cut. */
+void top_print_event(FILE *out, const struct top_head *head, const struct tally_picture *p,
+                     const struct top_view *view, size_t limit);
 /* The rows with most own time, without the lines above. */
 void top_print_rows(FILE *out, const struct tally_picture *p, const struct top_view *view,
                     size_t limit);

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import contract
+import jsonschema
 import pytest
 import serving
 
@@ -38,8 +39,6 @@ def test_the_file_is_openapi():
 
 
 def test_the_examples_fit_their_schemas():
-    import jsonschema
-
     for _, path, operation in contract.operations():
         for status, response in operation["responses"].items():
             for kind, content in contract.resolve(response).get("content", {}).items():
@@ -377,6 +376,49 @@ def test_an_attached_recording_ends_with_its_watchers(server):
             lambda: server.get("/api/v1/recordings", pid=busy.pid, state="cancelled").json["total"],
             "it is cancelled",
         )
+
+
+# --- live --------------------------------------------------------------------------------------------------
+
+
+def test_live_top(server, target):
+    path = f"/api/v1/processes/self/{target.pid}/top?interval=0.3&limit=5&subprocesses=1"
+    seen = []
+    for name, data in server.events(path):
+        assert name == "top"
+        schema = {
+            **contract.API["components"]["schemas"]["Top"],
+            "components": contract.API["components"],
+        }
+        jsonschema.validate(data, schema, cls=jsonschema.Draft202012Validator)
+        seen.append(data)
+        if len(seen) == 4:
+            break
+    last = seen[-1]
+    assert last["pid"] == target.pid and last["processes"] == 2 and last["threads"] >= 3
+    assert any("busy" in f["name"] or "child" in f["name"] for f in last["functions"])
+    assert len(last["functions"]) <= 5
+    assert {t["name"] for t in last["top_threads"]} >= {"MainThread", "blocked"}
+
+
+def test_live_top_ends_with_its_process(server):
+    with serving.Target() as ending:
+        names = []
+        for name, data in server.events(f"/api/v1/processes/self/{ending.pid}/top?interval=0.3"):
+            names.append(name)
+            if len(names) == 1:
+                ending.process.kill()
+            if name == "end":
+                assert "ended" in data["reason"]
+        assert names[0] == "top" and names[-1] == "end"
+
+
+def test_live_top_leaves_nobody_behind(server, target):
+    for _, _ in server.events(f"/api/v1/processes/self/{target.pid}/top?interval=0.3"):
+        break
+    serving.until(
+        lambda: "scry_event_streams 0" in server.get("/metrics").text, "the stream is let go"
+    )
 
 
 # --- the page ----------------------------------------------------------------------------------------------
