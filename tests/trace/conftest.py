@@ -37,6 +37,19 @@ def chosen(since=SINCE, until=(3, 99), debug=True):
     return result
 
 
+def few():
+    """Those that differ most: the oldest, the last before sys.monitoring, the first with it, the newest, a debug
+    build of either kind, and one without the GIL."""
+    found = chosen()
+    plain = [p for p in found if not p.debug and not p.free_threaded]
+    profile = [p for p in plain if p.minor < (3, 12)]
+    monitoring = [p for p in plain if p.minor >= (3, 12)]
+    some = profile[:1] + profile[-1:] + monitoring[:1] + monitoring[-1:]
+    some += [p for p in found if p.debug and p.minor < (3, 12)][-1:]
+    some += [p for p in found if p.debug][-1:] + [p for p in found if p.free_threaded][-1:]
+    return sorted(set(some), key=found.index)
+
+
 def newest():
     return [p for p in chosen(debug=False) if not p.free_threaded][-1]
 
@@ -53,6 +66,8 @@ def built(python: pythons.Python, *flags: str, compiler: str = "gcc") -> Path:
         if not target.exists():
             # Last, because in a Debian tree it is /usr/include of that tree; for <x86_64-linux-gnu/python3.N/...>.
             after = ["-idirafter", str(Path(python.include).parent)]
+            # Debian's headers of debug builds are links, and gcc would look for pyconfig.h where they lead.
+            after += ["-fno-canonical-system-headers"] * (compiler == "gcc")
             build.compile_to(
                 target, [python.include], compiler=compiler, flags=[*WARNINGS, *flags, *after]
             )
@@ -113,7 +128,15 @@ def run_newest(tmp_path):
     return Run(python, tmp_path, built(python))
 
 
+@pytest.fixture
+def run_few(traced_few, tmp_path):
+    """On a few interpreters, for what takes longer."""
+    return Run(traced_few, tmp_path, built(traced_few))
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "traced_few" in metafunc.fixturenames:
+        metafunc.parametrize("traced_few", few(), ids=[p.id for p in few()])
     if "traced" not in metafunc.fixturenames:
         return
     limits = metafunc.definition.get_closest_marker("pythons")

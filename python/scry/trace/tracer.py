@@ -303,11 +303,11 @@ class Tracer:
 
     def instant(self, name: str, args: Any = None) -> None:
         """Marks this moment."""
-        self._native.event(self._native.INSTANT, name, _json(args), 0)
+        self._native.event(self._native.INSTANT, _plain(name), _json(args), 0)
 
     def counter(self, name: str, value: float) -> None:
         """Records a value that changes over time."""
-        self._native.event(self._native.COUNTER, name, f'{{"value":{float(value)!r}}}', 0)
+        self._native.event(self._native.COUNTER, _plain(name), f'{{"value":{float(value)!r}}}', 0)
 
     def event(self, name: str, args: Any = None) -> Event:
         """with tracer.event("load"): a span of time on a track of its own."""
@@ -375,11 +375,18 @@ class Event:
     def __exit__(self, *exception: object) -> None:
         if self._tracer:
             native_module = self._tracer._native
-            native_module.event(native_module.SPAN, self._name, _json(self._args), self._since)
+            native_module.event(
+                native_module.SPAN, _plain(self._name), _json(self._args), self._since
+            )
 
 
 def output_format(path: Path) -> str:
     return output.format_of(path)
+
+
+def _plain(name: str) -> str:
+    """As UTF-8 and C have it."""
+    return str(name).encode("utf-8", "replace").decode().replace("\0", " ")
 
 
 def _json(args: Any) -> str:

@@ -122,6 +122,8 @@ static struct lane *new_thread(void)
     return l;
 }
 
+static uint64_t *limit_of(struct lane *l);
+
 struct lane *lane_enter(void)
 {
     struct lane *l = lane_here ? lane_here : new_thread();
@@ -134,7 +136,10 @@ struct lane *lane_enter(void)
     if (l->thread == UINT32_MAX) {
         l->thread = __atomic_add_fetch(&tracer.thread_count, 1, __ATOMIC_RELAXED) - 1;
         define_thread(l, (uint64_t)syscall(SYS_gettid));
-        if (l->slot && lane_room(l, 0))
+        l->asked = 0;
+        if (l->slot && l->pos < l->limit)
+            l->limit = limit_of(l);
+        if (l->slot && (l->pos < l->limit || lane_room(l, 0)))
             lane_put(l, clock_ticks(), (uint64_t)l->thread << WORD_NUMBER_SHIFT | WORD_THREAD);
     }
     return l;
@@ -241,7 +246,9 @@ static uint64_t *limit_of(struct lane *l)
     uint64_t *end = l->slot->words + SLOT_WORDS - LANE_MARGIN;
     if (l->named)
         return end;
-    uint64_t *soon = l->pos + (l->pos - l->slot->words) + 16;
+    /* It soon has one, or never will. */
+    uint64_t *soon = l->pos + (l->asked < 32 ? 4 : 1024);
+    l->asked++;
     return soon < end ? soon : end;
 }
 

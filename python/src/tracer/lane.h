@@ -31,6 +31,7 @@ struct lane {
     uint32_t active; /* open calls of functions that sparse tracing waits for */
     bool ended;      /* its thread has */
     bool named;
+    uint32_t asked; /* how often its name was asked for */
     uint32_t number;
     uint32_t thread;
     uint32_t slot_number;

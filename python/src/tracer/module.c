@@ -359,6 +359,9 @@ static PyObject *on_collection(PyObject *self, PyObject *const *args, Py_ssize_t
 /* At once in the child, before any Python: the image is the parent's, and nothing may be written to it. */
 static void forked(void)
 {
+#ifdef Py_GIL_DISABLED
+    tracer_mutex = (PyMutex){0}; /* who held it is not there */
+#endif
     if (!tracer.on)
         return;
     tracer.forked = true;

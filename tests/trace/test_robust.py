@@ -1,0 +1,331 @@
+"""What happens at the edges: threads, memory that runs out, code that is gone, other tools, forks, many starts."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import Run, built, chosen
+
+HEAD = f"""
+import gc, json, os, sys, threading
+sys.path.append({os.path.dirname(__file__)!r})
+import perfetto
+import scry, scry.trace
+gc.disable()
+
+def load(path="out.pftrace"):
+    return perfetto.load(path)
+"""
+
+
+def test_threads_have_their_own_tracks_and_names(run):
+    said = run.code(
+        HEAD
+        + """
+def work(n): return n and work(n - 1)
+def run(n):
+    for i in range(n): work(5)
+with scry.trace("out.pftrace", ignore_c_function=True) as tracer:
+    threads = [threading.Thread(target=run, args=(i,), name="worker %d" % i) for i in range(1, 9)]
+    for t in threads: t.start()
+    for t in threads: t.join()
+    short = [threading.Thread(target=work, args=(1,), name="short") for i in range(30)]
+    for t in short: t.start(); t.join()
+trace = load()
+names = {}
+for uuid, track in trace.tracks.items():
+    if track["kind"] == "thread":
+        names.setdefault(track["name"], []).append(trace.names(uuid).count("work"))
+print(json.dumps([names, len({t["tid"] for t in trace.tracks.values() if "tid" in t}), tracer._native.statistics()["lanes"]]))
+"""
+    )
+    names, _, lanes = said
+    assert names.pop("MainThread") == [0]
+    assert names.pop("short") == [2] * 30
+    assert names == {f"worker {i}": [6 * i] for i in range(1, 9)}
+    assert lanes <= 12, "the lanes of threads that have ended are used again"
+
+
+def test_nothing_is_lost_below_the_limit_and_what_is_dropped_is_counted(run_few):
+    said = run_few.code(
+        HEAD
+        + """
+def leaf(): pass
+def outer(n):
+    for i in range(n): leaf()
+results = []
+for n, entries in ((60000, 100000), (200000, 50000)):
+    with scry.trace("out.pftrace", entries=entries, ignore_c_function=True) as tracer:
+        outer(n)
+    events = load().thread()
+    begins = [name.split(" (")[0] for _, kind, name, _ in events if kind == "B"]
+    results.append([tracer.last.calls, tracer.last.dropped, begins.count("leaf"), begins[0]])
+print(json.dumps(results))
+"""
+    )
+    whole, cut = said
+    assert whole == [60001, 0, 60000, "outer"]
+    calls, dropped, leaves, first = cut
+    assert first == "outer", "what was open when the oldest events were dropped is still there"
+    assert leaves == calls - 1 and 40000 <= leaves <= 60000
+    # What was open where the first slot begins is counted on both sides.
+    assert 200001 <= calls + dropped <= 200003
+
+
+def test_deep_recursion(run_few):
+    said = run_few.code(
+        HEAD
+        + """
+sys.setrecursionlimit(30000)
+threading.stack_size(256 << 20)
+def deep(n): return n and deep(n - 1)
+def shallow_then_deep():
+    for i in range(3): deep(20000)
+with scry.trace("out.pftrace", ignore_c_function=True) as tracer:
+    t = threading.Thread(target=shallow_then_deep, name="deep"); t.start(); t.join()
+depth = most = 0
+for _, kind, name, _ in load().thread("deep"):
+    depth += {"B": 1, "E": -1}.get(kind, 0)
+    most = max(most, depth)
+print(json.dumps([most >= 20001, load().names([u for u, t in load().tracks.items() if t["name"] == "deep"][0]).count("deep")]))
+"""
+    )
+    assert said == [True, 60003]
+
+
+def test_code_that_is_gone_keeps_its_name(run):
+    said = run.code(
+        HEAD
+        + """
+def make(i):
+    space = {}
+    exec(compile("def made_%d(): return %d" % (i, i), "made_%d.py" % i, "exec"), space)
+    return space["made_%d" % i]
+with scry.trace("out.pftrace", ignore_c_function=True):
+    for i in range(500):
+        make(i)()
+gc.collect()
+names = [n for _, k, n, _ in load().thread() if k == "B" and "made" in n and "module" not in n]
+print(json.dumps(names == ["made_%d (made_%d.py:1)" % (i, i) for i in range(500)]))
+"""
+    )
+    assert said is True
+
+
+def test_code_made_again_and_again_takes_no_memory(run_newest):
+    said = run_newest.code(
+        HEAD
+        + """
+def rss(): return int(open("/proc/self/statm").read().split()[1])
+def make():
+    space = {}
+    exec("def made(): return 1", space)
+    space["made"]()
+with scry.trace(entries=10000) as tracer:
+    gc.enable()
+    for i in range(3000): make()
+    gc.collect()
+    before = rss()
+    for i in range(30000): make()
+    gc.collect()
+    after = rss()
+print(json.dumps([after - before]))
+"""
+    )
+    assert said[0] < 1500  # pages
+
+
+def test_ten_thousand_starts_leak_nothing(run_few):
+    said = run_few.code(
+        HEAD
+        + """
+def work(n): return n and work(n - 1)
+def cycle(count):
+    tracer = scry.trace.Tracer(memory="1M")
+    for i in range(count):
+        tracer.start(); work(3); tracer.stop()
+    tracer.clear()
+def rss(): return int(open("/proc/self/statm").read().split()[1])
+cycle(500)
+gc.collect()
+files, pages, objects = len(os.listdir("/proc/self/fd")), rss(), len(gc.get_objects())
+total = getattr(sys, "gettotalrefcount", lambda: 0)()
+cycle(10000)
+gc.collect()
+print(json.dumps([len(os.listdir("/proc/self/fd")) - files, rss() - pages, len(gc.get_objects()) - objects,
+                  getattr(sys, "gettotalrefcount", lambda: 0)() - total]))
+"""
+    )
+    files, pages, objects, references = said
+    assert files == 0 and pages < 300 and objects < 50 and references < 500
+
+
+def test_pause_and_resume(run):
+    said = run.code(
+        HEAD
+        + """
+def f(): pass
+def paused_inside(tracer):
+    tracer.pause()
+    f()
+def g(tracer):
+    f()
+    paused_inside(tracer)
+    f()
+    tracer.resume()
+    f()
+with scry.trace("out.pftrace", ignore_c_function=True) as tracer:
+    g(tracer)
+    f()
+print(json.dumps([(k, (n or "").split(" (")[0]) for _, k, n, _ in load().thread()]))
+"""
+    )
+    ends = ["E", ""]
+    assert said == [
+        *(["B", "g"], ["B", "f"], ends, ["B", "paused_inside"], ends),
+        *(["B", "f"], ends, ends, ["B", "f"], ends),
+    ]
+
+
+def test_one_tracer_at_a_time_and_others_get_a_clear_error(run):
+    said = run.code(
+        HEAD
+        + """
+import cProfile
+said = []
+def attempt(what):
+    try:
+        what()
+        said.append("fine")
+    except (RuntimeError, ValueError) as error:
+        said.append(str(error))
+with scry.trace():
+    attempt(scry.trace.Tracer().start)
+    profiler = cProfile.Profile()
+    attempt(profiler.enable)
+    profiler.disable()
+profiler = cProfile.Profile(); profiler.enable()
+tracer = scry.trace.Tracer()
+attempt(tracer.start)
+profiler.disable()
+attempt(lambda: tracer.active and tracer.stop())
+attempt(scry.trace.Tracer().stop)
+if hasattr(sys, "monitoring"):
+    for tool in (3, 4): sys.monitoring.use_tool_id(tool, "other")
+    attempt(scry.trace.Tracer().start)
+print(json.dumps(said))
+"""
+    )
+    assert "already" in said[0]
+    if run.python.minor < (3, 12):
+        assert "another profiler" in said[2]
+    else:
+        assert said[1] == said[2] == "fine"
+        assert "sys.monitoring" in said[5]
+    assert said[4] == "scry is not tracing"
+
+
+def test_a_debugger_beside_it(run_few):
+    said = run_few.code(
+        HEAD
+        + """
+lines = []
+def debug(frame, event, arg):
+    lines.append(event)
+    return debug
+def f(): return 1
+with scry.trace("out.pftrace", ignore_c_function=True):
+    sys.settrace(debug)
+    f()
+    sys.settrace(None)
+print(json.dumps([load().names().count("f"), lines.count("line") > 0]))
+"""
+    )
+    assert said == [1, True]
+
+
+def test_fork_while_threads_are_traced(run_few):
+    said = run_few.code(
+        HEAD
+        + """
+import warnings
+warnings.simplefilter("ignore")
+stop = threading.Event()
+def spin():
+    while not stop.wait(0.0005): sum([1])
+def child(): return abs(-1)
+threads = [threading.Thread(target=spin) for i in range(3)]
+tracer = scry.trace.Tracer(children=True)
+tracer.start()
+for t in threads: t.start()
+for i in range(10):
+    pid = os.fork()
+    if pid == 0:
+        child()
+        os._exit(0)
+    os.waitpid(pid, 0)
+stop.set()
+for t in threads: t.join()
+tracer.stop()
+saved = tracer.save("out.pftrace")
+trace = load()
+counts = [trace.names(u).count("child") for u, t in trace.tracks.items() if t["kind"] == "thread" and t["pid"] != os.getpid()]
+folder = tracer._family.folder
+tracer.clear()
+# And without following them.
+with scry.trace() as tracer:
+    pid = os.fork()
+    if pid == 0:
+        child()
+        os._exit(0 if not tracer._native.is_on() else 9)
+status = os.waitpid(pid, 0)[1]
+print(json.dumps([counts, saved.processes, os.path.exists(folder), status]))
+"""
+    )
+    assert said == [[1] * 10, 11, False, 0]
+
+
+def test_generators_that_are_forgotten_end(run):
+    said = run.code(
+        HEAD
+        + """
+def numbers():
+    try:
+        yield 1
+    finally:
+        abs(1)
+def main():
+    g = numbers()
+    next(g)
+    del g
+with scry.trace("out.pftrace"):
+    main()
+print(json.dumps(load().names()))
+"""
+    )
+    assert said == ["main", "builtins.next", "numbers", "numbers", "builtins.abs"]
+
+
+def asan():
+    """Interpreters of this machine itself: in a Debian tree the sanitizer's library is not there."""
+    found = [p for p in chosen() if p.root is None]
+    profile = [p for p in found if p.minor < (3, 12) and p.debug] or found[:1]
+    monitoring = [p for p in found if p.minor >= (3, 12)]
+    return [profile[-1], monitoring[0], *[p for p in monitoring if p.free_threaded][-1:]]
+
+
+@pytest.mark.parametrize("sanitized", asan(), ids=lambda p: p.id)
+def test_sanitizers_find_nothing(sanitized, tmp_path):
+    """Everything at once: all formats, all options, threads, tasks, sparse, drops."""
+    native = built(
+        sanitized, "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"
+    )
+    run = Run(sanitized, tmp_path, native)
+    gcc = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True)
+    run.environment.update(LD_PRELOAD=gcc.stdout.strip(), ASAN_OPTIONS="detect_leaks=0")
+    if not sanitized.free_threaded:
+        run.environment["PYTHONMALLOC"] = "malloc"
+    done = run.words(Path(__file__).parent / "everything.py", timeout=110)
+    assert "ERROR: AddressSanitizer" not in done.stderr and "runtime error" not in done.stderr
+    assert done.stdout.strip() == "done"
