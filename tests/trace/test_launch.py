@@ -261,7 +261,9 @@ with scry.trace("out.scry"):
     times = {}
     for line in raw.stdout.splitlines():
         stack, _, count = line.rpartition(" ")
-        times[stack.split(";")[-2].split(" (")[0]] = int(count) if "sleep" in stack else 0
+        frames = [frame.split(" (")[0] for frame in stack.split(";")]
+        if frames[-1] == "time.sleep":
+            times[frames[-2]] = int(count)
     assert 40_000 <= times["short"] < times["long"] and times["long"] >= 80_000
     for other in ("flamegraph", "speedscope", "chrometrace", "pprof"):
         subprocess.run(
