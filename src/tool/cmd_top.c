@@ -43,6 +43,7 @@ struct top {
     const struct top_values *values;
     struct launch program;
     bool launched;
+    bool ended; /* before it was told to */
     struct top_output output;
     struct top_sampling sampling;
     struct tally *tally;
@@ -457,7 +458,7 @@ static int exit_status(const struct top *top)
 {
     if (top->signal && top->signal != SIGINT)
         return 128 + top->signal;
-    bool by_itself = top->launched && top->program.ended && top->sampling.end == SAMPLER_EXITED;
+    bool by_itself = top->launched && (top->ended || top->sampling.end == SAMPLER_EXITED);
     return by_itself && !top->signal && !top->screen.quit ? launch_exit_status(&top->program) : 0;
 }
 
@@ -496,8 +497,8 @@ static int run(const struct invocation *call, const void *values, struct error *
         return r;
     top.sampling.options = sampler_options(&top, blocking);
     r = start(&top, v->once || v->json || v->stream, err);
-    if (r == 0 && top.launched)
-        launch_poll(&top.program);
+    /* Whether it ended by itself is to be known before it is ended. */
+    top.ended = top.launched && launch_poll(&top.program);
     top_done(&top);
     return r < 0 ? r : exit_status(&top);
 }
