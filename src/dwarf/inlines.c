@@ -7,9 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_UNITS  (1u << 20)
-#define MAX_RANGES (1u << 22)
-#define MAX_SCOPES 256
+#define MAX_UNITS   (1u << 20)
+#define MAX_RANGES  (1u << 22)
+#define MAX_INLINED 32
+#define MAX_DEPTH   64
 
 /* Which compilation unit covers an address. Not every compiler writes such a table. */
 struct unit_range {
@@ -202,44 +203,65 @@ static void call_site(Dwarf_Die *unit, Dwarf_Die *inlined, const char **ret_file
                     : NULL;
 }
 
-static size_t collect(Dwarf_Die *unit, Dwarf_Die *scopes, int scope_count, const char *file,
-                      int32_t line, struct source_place *places, size_t max)
+/* The functions that an address lies in, outermost first. (dwarf_getscopes() finds nothing where an
+ * inlined function was written in another unit, as after link-time optimisation.) */
+struct chain {
+    Dwarf_Die functions[MAX_INLINED];
+    size_t count;
+};
+
+static bool may_hold_functions(int tag)
+{
+    return tag == DW_TAG_namespace || tag == DW_TAG_module || tag == DW_TAG_class_type ||
+           tag == DW_TAG_structure_type;
+}
+
+static bool is_scope(int tag)
+{
+    return tag == DW_TAG_lexical_block || tag == DW_TAG_try_block || tag == DW_TAG_catch_block;
+}
+
+static bool descend(Dwarf_Die *parent, uint64_t addr, int depth, struct chain *chain)
+{
+    Dwarf_Die child;
+    if (depth > MAX_DEPTH || dwarf_child(parent, &child) != 0)
+        return false;
+    do {
+        int tag = dwarf_tag(&child);
+        bool function = is_function(&child);
+        if (may_hold_functions(tag) && descend(&child, addr, depth + 1, chain))
+            return true;
+        if ((!function && !is_scope(tag)) || dwarf_haspc(&child, addr) <= 0)
+            continue;
+        if (function && chain->count < MAX_INLINED)
+            chain->functions[chain->count++] = child;
+        descend(&child, addr, depth + 1, chain);
+        return true;
+    } while (dwarf_siblingof(&child, &child) == 0);
+    return false;
+}
+
+static size_t collect(Dwarf_Die *unit, struct chain *chain, const char *file, int32_t line,
+                      struct source_place *places, size_t max)
 {
     size_t n = 0;
     const char *folder = text_of(unit, DW_AT_comp_dir);
-    for (int i = 0; i < scope_count && i < MAX_SCOPES && n < max; i++) {
-        if (!is_function(&scopes[i]))
-            continue;
+    for (size_t i = chain->count; i-- > 0 && n < max;) {
+        Dwarf_Die *function = &chain->functions[i];
         places[n] = (struct source_place){.file = file, .line = line, .folder = folder};
-        describe(&scopes[i], &places[n++]);
-        if (dwarf_tag(&scopes[i]) != DW_TAG_inlined_subroutine)
+        describe(function, &places[n++]);
+        if (dwarf_tag(function) != DW_TAG_inlined_subroutine)
             break;
-        call_site(unit, &scopes[i], &file, &line);
+        call_site(unit, function, &file, &line);
     }
     return n;
-}
-
-/* The scopes an address lies in, innermost first. dwarf_getscopes() goes on from an inlined function
- * to where that was written; what is wanted is where it was put. */
-static int scopes_at(Dwarf_Die *unit, uint64_t addr, Dwarf_Die **ret_scopes)
-{
-    Dwarf_Die *scopes = NULL;
-    int count = dwarf_getscopes(unit, addr, &scopes);
-    if (count > 0) {
-        Dwarf_Die innermost = scopes[0];
-        free(scopes);
-        scopes = NULL;
-        count = dwarf_getscopes_die(&innermost, &scopes);
-    }
-    *ret_scopes = scopes;
-    return count;
 }
 
 size_t debug_info_places(struct debug_info *d, uint64_t addr, struct source_place *places,
                          size_t max)
 {
     Dwarf_Die unit;
-    Dwarf_Die *scopes = NULL;
+    struct chain chain = {.count = 0};
     if (!d->dwarf || !find_unit(d, addr, &unit))
         return 0;
     const char *file = NULL;
@@ -249,9 +271,8 @@ size_t debug_info_places(struct debug_info *d, uint64_t addr, struct source_plac
         file = dwarf_linesrc(found, NULL, NULL);
         dwarf_lineno(found, &line);
     }
-    int count = scopes_at(&unit, addr, &scopes);
-    size_t n = count > 0 ? collect(&unit, scopes, count, file, line, places, max) : 0;
-    free(scopes);
+    descend(&unit, addr, 0, &chain);
+    size_t n = collect(&unit, &chain, file, line, places, max);
     if (!n && file && max) {
         places[0] = (struct source_place){
             .file = file, .line = line, .folder = text_of(&unit, DW_AT_comp_dir)};
