@@ -1,5 +1,5 @@
 /* Memory of a target: the seam between scry and whatever it looks into. Backends: a live process,
- * and an in-memory fake for unit tests and fuzzing. Addresses are integers; nothing read here is to
+ * a core file, and an in-memory fake for unit tests and fuzzing. Addresses are integers; nothing read here is to
  * be believed. */
 #ifndef SCRY_ACCESS_MEM_H
 #define SCRY_ACCESS_MEM_H
@@ -46,5 +46,16 @@ int mem_open_live(pid_t pid, struct mem **ret_mem, struct error *err);
 struct mem *mem_fake_new(void);
 int mem_fake_add(struct mem *fake, scry_addr addr, const void *data,
                  size_t len); /* later pieces win */
+
+/* A core file: stretches of files that the caller has mapped and keeps mapped. */
+enum mem_core_layer {
+    MEM_CORE_SAVED, /* in the core file */
+    MEM_CORE_FILE,  /* only in the file that was mapped there */
+};
+struct mem *mem_core_new(void);
+/* `len` bytes from `addr` on, of which the first `there` are at `data`. Those of a layer must not
+ * overlap; if they do, reads find one of them. */
+int mem_core_add(struct mem *core, enum mem_core_layer layer, scry_addr addr, uint64_t len,
+                 const void *data, size_t there);
 
 #endif

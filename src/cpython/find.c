@@ -32,9 +32,9 @@ struct module {
 };
 
 struct search {
-    const struct process *process;
+    const struct python_source *source;
     struct mem *mem;
-    struct maps maps;
+    const struct maps *maps;
     struct module modules[MAX_MODULES];
     size_t module_count;
     struct py_version hint; /* from file names; minor 0 = none */
@@ -126,8 +126,8 @@ static bool is_file(const struct mapping *m)
 
 static void collect_modules(struct search *s)
 {
-    for (size_t i = 0; i < s->maps.count; i++) {
-        const struct mapping *m = &s->maps.items[i];
+    for (size_t i = 0; i < s->maps->count; i++) {
+        const struct mapping *m = &s->maps->items[i];
         if (!is_file(m) || m->offset || s->module_count == MAX_MODULES)
             continue;
         struct py_version version;
@@ -143,7 +143,7 @@ static void collect_modules(struct search *s)
             s->modules[s->module_count++] = (struct module){
                 .path = m->path,
                 .first = m,
-                .is_exe = strcmp(m->path, s->process->exe) == 0,
+                .is_exe = strcmp(m->path, s->source->exe) == 0,
                 .named_python = named_python(m->path),
             };
     }
@@ -167,12 +167,14 @@ static int by_rank(const void *a, const void *b)
 
 bool python_likely(const struct process *process, struct py_version *ret_version)
 {
-    struct search s = {.process = process};
+    struct python_source source = {.exe = process->exe};
+    struct maps maps;
+    struct search s = {.source = &source, .maps = &maps};
     *ret_version = (struct py_version){0};
-    if (maps_read(process, &s.maps, NULL) < 0)
+    if (maps_read(process, &maps, NULL) < 0)
         return false;
     collect_modules(&s);
-    maps_done(&s.maps);
+    maps_done(&maps);
     *ret_version = s.hint;
     return s.saw_python_file;
 }
@@ -180,29 +182,36 @@ bool python_likely(const struct process *process, struct py_version *ret_version
 /* ---- what the ELF file offers ---- */
 
 /* The kernel names the files of a process in a chroot as we see them, not as it does. */
-static int open_own_path(const struct module *m)
+static int open_own_path(const struct mapping *first)
 {
     struct stat st;
-    int fd = open(m->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd >= 0 && (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_ino != m->first->inode)) {
+    int fd = open(first->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0 && (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_ino != first->inode)) {
         close(fd);
         return -1;
     }
     return fd;
 }
 
+static int open_live_file(const struct mapping *first, bool is_exe, void *context)
+{
+    const struct process *process = context;
+    int fd = -1;
+    if (is_exe)
+        fd = process_open_exe(process);
+    if (fd < 0)
+        fd = process_open_mapping(process, first->start, first->end);
+    if (fd < 0 && !first->deleted)
+        fd = process_open_path(process, first->path);
+    if (fd < 0 && !first->deleted)
+        fd = open_own_path(first);
+    return fd;
+}
+
 static struct elf_file *open_module(struct search *s, const struct module *m)
 {
     struct elf_file *elf;
-    int fd = -1;
-    if (m->is_exe)
-        fd = process_open_exe(s->process);
-    if (fd < 0)
-        fd = process_open_mapping(s->process, m->first->start, m->first->end);
-    if (fd < 0 && !m->first->deleted)
-        fd = process_open_path(s->process, m->path);
-    if (fd < 0 && !m->first->deleted)
-        fd = open_own_path(m);
+    int fd = s->source->open_file(m->first, m->is_exe, s->source->context);
     if (fd < 0 || elf_open(fd, &elf) < 0)
         return NULL;
     return elf;
@@ -458,13 +467,13 @@ static enum proof try_offer(struct search *s, struct python *py, const struct of
 /* Writable mappings of a module, and the anonymous one right behind it (its .bss). */
 static bool module_data(const struct search *s, const struct module *m, size_t i)
 {
-    const struct mapping *map = &s->maps.items[i];
+    const struct mapping *map = &s->maps->items[i];
     if (!map->write || !map->read)
         return false;
     if (strcmp(map->path, m->path) == 0)
         return true;
-    return i > 0 && map->path[0] == '\0' && s->maps.items[i - 1].end == map->start &&
-           strcmp(s->maps.items[i - 1].path, m->path) == 0;
+    return i > 0 && map->path[0] == '\0' && s->maps->items[i - 1].end == map->start &&
+           strcmp(s->maps->items[i - 1].path, m->path) == 0;
 }
 
 typedef bool (*visit_word)(struct search *s, struct python *py, scry_addr at, uint64_t word);
@@ -477,8 +486,8 @@ static bool search_words(struct search *s, struct python *py, const struct modul
     if (!words)
         return false;
     bool found = false;
-    for (size_t i = 0; i < s->maps.count && !found; i++) {
-        const struct mapping *map = &s->maps.items[i];
+    for (size_t i = 0; i < s->maps->count && !found; i++) {
+        const struct mapping *map = &s->maps->items[i];
         if (!module_data(s, m, i))
             continue;
         for (scry_addr at = map->start; at < map->end && !found; at += PIECE) {
@@ -507,7 +516,7 @@ static bool visit_cookie(struct search *s, struct python *py, scry_addr at, uint
  * like glibc's (the first words of struct pthread point at itself). */
 static bool looks_like_head(struct search *s, const struct layout *l, scry_addr at, uint64_t word)
 {
-    const struct mapping *map = word && !(word & 7) ? maps_find(&s->maps, word) : NULL;
+    const struct mapping *map = word && !(word & 7) ? maps_find(s->maps, word) : NULL;
     scry_addr thread, id, self;
     if (!map || !map->write || prove(s->mem, l, at) != PROOF_YES)
         return false;
@@ -583,7 +592,7 @@ static const struct module *find_in_modules(struct search *s, struct python *py)
 
 static int not_found(struct search *s)
 {
-    const struct process *p = s->process;
+    const struct python_source *p = s->source;
     if (s->not_ready)
         return error_set(s->err, -SCRY_E_NOT_READY, "Python in process %d has not started yet",
                          p->pid);
@@ -601,8 +610,8 @@ static int not_found(struct search *s)
                      p->command);
 }
 
-int python_find(const struct process *process, struct mem *mem, struct python **ret_python,
-                struct error *err)
+int python_find_in(const struct python_source *source, struct mem *mem, struct python **ret_python,
+                   struct error *err)
 {
     struct error own_error = {0};
     struct search *s = calloc(1, sizeof(*s));
@@ -610,12 +619,10 @@ int python_find(const struct process *process, struct mem *mem, struct python **
     int r = s && py ? 0 : error_set(err, -SCRY_E_NO_MEMORY, "out of memory");
     if (r < 0)
         goto out;
-    s->process = process;
+    s->source = source;
+    s->maps = source->maps;
     s->mem = py->view.mem = mem;
     s->err = err ? err : &own_error;
-    r = maps_read(process, &s->maps, err);
-    if (r < 0)
-        goto out;
     collect_modules(s);
     qsort(s->modules, s->module_count, sizeof(s->modules[0]), by_rank);
     const struct module *m = find_in_modules(s, py);
@@ -628,10 +635,28 @@ int python_find(const struct process *process, struct mem *mem, struct python **
     *ret_python = py;
     py = NULL;
 out:
-    if (s)
-        maps_done(&s->maps);
     free(s);
     python_free(py);
+    return r;
+}
+
+int python_find(const struct process *process, struct mem *mem, struct python **ret_python,
+                struct error *err)
+{
+    struct maps maps;
+    int r = maps_read(process, &maps, err);
+    if (r < 0)
+        return r;
+    struct python_source source = {
+        .pid = process->pid,
+        .exe = process->exe,
+        .command = process->command,
+        .maps = &maps,
+        .open_file = open_live_file,
+        .context = (void *)(uintptr_t)process,
+    };
+    r = python_find_in(&source, mem, ret_python, err);
+    maps_done(&maps);
     return r;
 }
 

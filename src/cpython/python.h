@@ -2,6 +2,7 @@
 #ifndef SCRY_CPYTHON_PYTHON_H
 #define SCRY_CPYTHON_PYTHON_H
 
+#include "access/maps.h"
 #include "access/mem.h"
 #include "access/process.h"
 #include "cpython/code.h"
@@ -25,6 +26,19 @@ struct python {
  * Python is there but has not made its first interpreter yet. `mem` stays the caller's. */
 int python_find(const struct process *process, struct mem *mem, struct python **ret_python,
                 struct error *err);
+/* The same where there is no live process, only its memory and what is known of it. Everything stays
+ * the caller's and is not kept. */
+struct python_source {
+    pid_t pid;
+    const char *exe; /* as the maps name it */
+    const char *command;
+    const struct maps *maps;
+    /* The file mapped there: a descriptor, or negative. */
+    int (*open_file)(const struct mapping *first, bool is_exe, void *context);
+    void *context;
+};
+int python_find_in(const struct python_source *source, struct mem *mem, struct python **ret_python,
+                   struct error *err);
 void python_free(struct python *py);
 /* Cheap look at maps alone: could this be Python? For ps and for process trees. *ret_version may be
  * partial (minor only) or zero. */

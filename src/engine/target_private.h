@@ -5,6 +5,7 @@
 #include "access/task.h"
 #include "cpython/peek.h"
 #include "engine/native_private.h"
+#include "engine/short_path.h"
 #include "engine/target.h"
 #include "util/table.h"
 
@@ -42,12 +43,6 @@ struct known_thread {
     struct native_thread *native; /* NULL unless native frames are asked for */
 };
 
-struct short_paths {
-    struct interner paths;
-    struct table skip;              /* path number -> characters to leave out */
-    struct table folder_is_package; /* hash of folder -> 0 or 1 */
-};
-
 struct target_private {
     struct py_threads met;       /* scratch: as just read from the interpreter */
     struct known_thread **known; /* in the interpreter's order: newest first */
@@ -82,7 +77,5 @@ scry_nsec clock_now(void);
 int known_threads_meet(struct target *t, scry_nsec now);
 void known_threads_name(struct target *t, scry_nsec now);
 void known_threads_done(struct target_private *p);
-
-void short_paths_done(struct short_paths *p);
 
 #endif

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/postmortem.h"
 #include "engine/target.h"
 #include "tool/commands.h"
 #include "tool/dump.h"
@@ -24,6 +25,7 @@ struct dump_values {
     bool subprocesses, full_filenames, json, nonblocking, native, native_all;
     int locals;
     int blocking;
+    const char *core, *exe, *sysroot;
 };
 
 /* The process asked for and, with -s, its descendants: parents before their children. */
@@ -130,7 +132,7 @@ static struct dump_variables *variables_slot(struct dump_variables_list *list, s
 
 /* Runs while the thread stands still: reads the variables of all its frames. What cannot be had is
  * missing from the output; the stacks are still worth printing. */
-static void read_variables(struct target *t, const struct py_thread *thread, void *context)
+static void read_variables(struct python *python, const struct py_thread *thread, void *context)
 {
     struct dump *d = context;
     size_t levels = (size_t)d->values->locals;
@@ -144,9 +146,14 @@ static void read_variables(struct target *t, const struct py_thread *thread, voi
     slot->count = thread->frame_count;
     for (size_t i = 0; i < slot->count; i++) {
         struct py_locals *to = &slot->frames[i];
-        if (python_locals(t->python, &thread->frames[i], levels * LOCALS_BUDGET, to) < 0)
+        if (python_locals(python, &thread->frames[i], levels * LOCALS_BUDGET, to) < 0)
             *to = (struct py_locals){0};
     }
+}
+
+static void read_live_variables(struct target *t, const struct py_thread *thread, void *context)
+{
+    read_variables(t->python, thread, context);
 }
 
 static const char *shorten(const char *path, void *context)
@@ -204,7 +211,7 @@ static int dump_one(struct dump *d, struct tree_node *node, struct error *err)
         .blocking = d->blocking,
         .stop_limit = SCRY_NSEC_PER_SEC, /* on a busy machine it may have to wait for a CPU */
         .wait_reasons = true,
-        .visit = d->values->locals ? read_variables : NULL,
+        .visit = d->values->locals ? read_live_variables : NULL,
         .visit_context = d,
         .native = d->values->native || d->values->native_all,
         .native_all = d->values->native_all,
@@ -283,10 +290,97 @@ static int plant(struct dump *d, struct error *err)
     return r;
 }
 
+/* ---- a core file ---- */
+
+static const char *shorten_core(const char *path, void *context)
+{
+    return postmortem_short_path(context, path);
+}
+
+static void print_core(struct dump *d, struct postmortem *p, const struct snapshot *snapshot)
+{
+    const struct core *core = &p->core;
+    char python[32];
+    py_version_text(p->python, python, sizeof(python));
+    struct dump_crash crash = {
+        .core = d->values->core,
+        .signal = core_died(core) ? core->signal : 0,
+        .signal_name = core_died(core) ? core_signal_name(core->signal) : NULL,
+        .fault = core->fault,
+        .has_fault = core_died(core) && core->has_fault,
+        .tid = core->thread_count ? core->threads[0].tid : 0,
+    };
+    struct dump_process process = {
+        .pid = core->pid,
+        .command = p->command.data,
+        .exe = p->exe,
+        .python = python,
+        .crash = &crash,
+        .snapshot = snapshot,
+        .variables = d->values->locals ? &d->variables : NULL,
+        .shorten = d->values->full_filenames ? NULL : shorten_core,
+        .context = p,
+    };
+    if (!d->values->json) {
+        dump_text(stdout, d->style, &process);
+        return;
+    }
+    json_begin_array(&d->json);
+    dump_json(&d->json, &process);
+    json_end_array(&d->json);
+    fputc('\n', stdout);
+}
+
+static int dump_core(struct dump *d, struct error *err)
+{
+    const struct dump_values *v = d->values;
+    if (v->subprocesses) {
+        error_set(err, -SCRY_E_USAGE,
+                  "a core file is of one process: --subprocesses means nothing");
+        error_hint(err, "leave --subprocesses out");
+        return -SCRY_E_USAGE;
+    }
+    if (v->native || v->native_all) {
+        error_set(err, -SCRY_E_USAGE, "native frames of a core file cannot be read yet");
+        error_hint(err, "leave --native out");
+        return -SCRY_E_USAGE;
+    }
+    struct postmortem *p;
+    struct postmortem_options options = {.core = v->core, .exe = v->exe, .sysroot = v->sysroot};
+    int r = postmortem_open(&options, &p, err);
+    if (r < 0)
+        return r;
+    const struct snapshot *snapshot;
+    r = postmortem_look(p, v->locals ? read_variables : NULL, d, &snapshot);
+    if (r < 0) {
+        error_set(err, r, "the threads of Python cannot be read from '%.500s'%s", v->core,
+                  p->core.missing ? ": it is cut off" : "");
+        error_hint(err, "copy the file again; /proc/PID/coredump_filter says what a core holds");
+    } else {
+        if (p->warning[0]) {
+            fprintf(stderr, "%s: note: ", d->call->tool);
+            text_print(stderr, p->warning);
+            fputc('\n', stderr);
+        }
+        print_core(d, p, snapshot);
+    }
+    dump_variables_done(&d->variables);
+    postmortem_close(p);
+    return r;
+}
+
 static int run(const struct invocation *call, const void *values, struct error *err)
 {
     const struct dump_values *v = values;
     struct dump d = {.call = call, .values = v, .style = term_style(term_has_colours(stdout))};
+    json_init(&d.json, stdout, 2);
+    if (v->core)
+        return dump_core(&d, err);
+    if (v->exe || v->sysroot) {
+        error_set(err, -SCRY_E_USAGE, "--%s is for a core file", v->exe ? "exe" : "sysroot");
+        error_hint(err, "name the core file with --core FILE, or leave it out");
+        return -SCRY_E_USAGE;
+    }
     if (!v->pids.count && !v->name) {
         error_set(err, -SCRY_E_USAGE, "dump needs to know which process to look into");
         error_hint(err,
@@ -298,7 +392,6 @@ static int run(const struct invocation *call, const void *values, struct error *
         return r;
     if (v->native || v->native_all)
         shared_note_native(call->tool, d.blocking);
-    json_init(&d.json, stdout, 2);
     table_init(&d.tree.seen);
     r = plant(&d, err);
     if (r == 0)
@@ -311,6 +404,32 @@ static const struct option options[] = {
     OPTION_PIDS(struct dump_values, pids),
     OPTION_NAME(struct dump_values, name),
     OPTION_THREAD(struct dump_values, threads),
+    {
+        .letter = 'c',
+        .name = "core",
+        .argument = "FILE",
+        .kind = OPT_FILE,
+        .offset = offsetof(struct dump_values, core),
+        .group = "Target",
+        .help = "Read a core file instead: what the kernel or gcore wrote, also compressed "
+                "with gzip or zstd",
+    },
+    {
+        .name = "exe",
+        .argument = "PATH",
+        .kind = OPT_FILE,
+        .offset = offsetof(struct dump_values, exe),
+        .group = "Target",
+        .help = "With --core: the program it is of, if that is not where it was",
+    },
+    {
+        .name = "sysroot",
+        .argument = "DIR",
+        .kind = OPT_FILE,
+        .offset = offsetof(struct dump_values, sysroot),
+        .group = "Target",
+        .help = "With --core: a folder with the files of the machine it is of, as they lay below /",
+    },
     OPTION_SUBPROCESSES(struct dump_values, subprocesses,
                         "Print the descendants of the process too, each process once"),
     OPTION_BLOCKING(struct dump_values, blocking),
@@ -336,14 +455,6 @@ static const struct option options[] = {
     OPTION_FULL_FILENAMES(struct dump_values, full_filenames),
     OPTION_NATIVE(struct dump_values, native),
     OPTION_NATIVE_ALL(struct dump_values, native_all),
-    {
-        .letter = 'c',
-        .name = "core",
-        .argument = "FILE",
-        .kind = OPT_UNAVAILABLE,
-        .group = "Target",
-        .help = "core files cannot be read yet",
-    },
     OPTION_HELP,
     OPTIONS_END,
 };
@@ -351,6 +462,7 @@ static const struct option options[] = {
 static const struct example examples[] = {
     {"What does the program do right now?", "dump -p 4242"},
     {"With the values of its variables:", "dump -p 4242 --locals"},
+    {"What did a program do when it crashed?", "dump --core core.4242 --locals"},
     {"The whole process tree, for another program to read:", "dump -s --json -p 4242"},
     {NULL, NULL},
 };
@@ -359,12 +471,14 @@ const struct command cmd_dump = {
     .name = "dump",
     .letter = 'd',
     .summary = "Print what every thread of a Python process does right now",
-    .usage = (const char *const[]){"[OPTIONS] -p PID", NULL},
+    .usage = (const char *const[]){"[OPTIONS] -p PID", "[OPTIONS] --core FILE", NULL},
     .description =
         "Prints the stack of every thread, innermost call first. A thread is idle, active, or "
         "active+gil when it holds the interpreter lock. In brackets stands what an idle thread "
         "waits "
-        "for.",
+        "for.\n\n"
+        "Of a core file the thread that died comes first. What is not in the file, code and "
+        "constants, is read from the program and its libraries, if they are still the same.",
     .options = options,
     .examples = examples,
     .values_size = sizeof(struct dump_values),

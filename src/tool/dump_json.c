@@ -161,11 +161,23 @@ static void print_thread(struct json *j, const struct dump_process *process,
     }
     json_key(j, "python_version");
     json_string(j, process->python);
+    if (process->crash) {
+        json_key(j, "signal");
+        if (dump_crashed(process, thread) && process->crash->signal)
+            json_int(j, process->crash->signal);
+        else
+            json_null(j);
+    }
     json_end_object(j);
 }
 
 void dump_json(struct json *json, const struct dump_process *process)
 {
-    for (size_t i = 0; i < process->snapshot->count; i++)
-        print_thread(json, process, &process->snapshot->threads[i]);
+    const struct snapshot *snapshot = process->snapshot;
+    for (size_t i = 0; i < snapshot->count; i++)
+        if (dump_crashed(process, &snapshot->threads[i]))
+            print_thread(json, process, &snapshot->threads[i]);
+    for (size_t i = 0; i < snapshot->count; i++)
+        if (!dump_crashed(process, &snapshot->threads[i]))
+            print_thread(json, process, &snapshot->threads[i]);
 }

@@ -33,6 +33,11 @@ const struct py_locals *dump_variables_of(const struct dump_process *process,
     return NULL;
 }
 
+bool dump_crashed(const struct dump_process *process, const struct thread_state *thread)
+{
+    return process->crash && thread->tid > 0 && thread->tid == process->crash->tid;
+}
+
 static void print_variables(FILE *out, const struct py_locals *locals, bool arguments)
 {
     bool headed = false;
@@ -101,10 +106,13 @@ static void add_mark(struct buf *to, const char *mark)
 
 /* What py-spy does not say. It follows everything that py-spy says, so that programs that read the
  * line from the left are not disturbed. */
-static void print_marks(FILE *out, const struct style *style, const struct thread_state *thread)
+static void print_marks(FILE *out, const struct style *style, const struct dump_process *process,
+                        const struct thread_state *thread)
 {
     SCOPED_BUF marks;
     buf_init(&marks);
+    if (dump_crashed(process, thread) && process->crash->signal)
+        add_mark(&marks, "died here");
     if (thread->wait[0])
         add_mark(&marks, thread->wait);
     if (thread->python->in_gc)
@@ -139,7 +147,7 @@ static void print_thread(FILE *out, const struct style *style, const struct dump
         text_print(out, thread->name);
         fputc('"', out);
     }
-    print_marks(out, style, thread);
+    print_marks(out, style, process, thread);
     fputc('\n', out);
 
     for (size_t i = 0; i < thread_frame_count(thread); i++) {
@@ -160,8 +168,30 @@ static void print_process_line(FILE *out, const struct style *style, const char 
     fputc('\n', out);
 }
 
+/* Begins as py-spy's line does. */
+static void print_crash(FILE *out, const struct style *style, const struct dump_crash *crash)
+{
+    if (crash->signal)
+        fprintf(out, "Signal %s%d%s: ", style->number, crash->signal, style->end);
+    else
+        fputs("No signal: ", out);
+    text_print(out, crash->core);
+    if (!crash->signal)
+        fputs(" (copied from a living process)", out);
+    if (crash->signal_name) {
+        fprintf(out, " (%s", crash->signal_name);
+        if (crash->has_fault)
+            fprintf(out, " at address 0x%" PRIx64, crash->fault);
+        fputc(')', out);
+    }
+    fputc('\n', out);
+}
+
 void dump_text(FILE *out, const struct style *style, const struct dump_process *process)
 {
+    const struct snapshot *snapshot = process->snapshot;
+    if (process->crash)
+        print_crash(out, style, process->crash);
     print_process_line(out, style, "Process", process);
     fprintf(out, "Python v%s (", process->python);
     text_print(out, process->exe);
@@ -169,7 +199,11 @@ void dump_text(FILE *out, const struct style *style, const struct dump_process *
     if (process->parent)
         print_process_line(out, style, "Parent Process", process->parent);
     fputc('\n', out);
+    for (size_t i = 0; i < snapshot->count; i++)
+        if (dump_crashed(process, &snapshot->threads[i]))
+            print_thread(out, style, process, &snapshot->threads[i]);
     /* Oldest first, so that the main thread leads. */
-    for (size_t i = process->snapshot->count; i-- > 0;)
-        print_thread(out, style, process, &process->snapshot->threads[i]);
+    for (size_t i = snapshot->count; i-- > 0;)
+        if (!dump_crashed(process, &snapshot->threads[i]))
+            print_thread(out, style, process, &snapshot->threads[i]);
 }

@@ -88,7 +88,7 @@ def test_pid_and_program(tool, refused):
 
 
 def test_pid_twice(tool, refused):
-    refused(tool("dump", "-p", "1", "-p", "2"), 2, "-p is given twice")
+    refused(tool("top", "-p", "1", "-p", "2"), 2, "-p is given twice")
 
 
 def test_a_pid_without_its_option(tool, refused):
@@ -99,8 +99,8 @@ def test_dump_takes_no_words(tool, refused):
     refused(tool("dump", "-p", "1", "word"), 2, "'word'")
 
 
-def test_core_files_are_named_as_unsupported(tool, refused):
-    refused(tool("dump", "--core", "core.1"), 2, "--core", "not", "yet")
+def test_a_core_file_that_is_not_there(tool, refused):
+    refused(tool("dump", "--core", "core.1"), 1, "'core.1'", "No such file")
 
 
 def gone_pid() -> int:

@@ -8,7 +8,7 @@ import pytest
 PROJECT = Path(__file__).parents[2]
 DOCUMENTS = ["README.md", "README.zh.md", "docs/usage.md", "docs/usage.zh.md"]
 # Of other programs.
-FOREIGN = {"--cap-add", "--port", "--py-spy", "--man", "--core"}
+FOREIGN = {"--cap-add", "--port", "--py-spy", "--man"}
 
 
 def commands(tool):
