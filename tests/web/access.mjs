@@ -18,8 +18,8 @@ export const access = {
     const light = await open('#/cluster');
     const first = await recordProcess(light, worker);
     const found = [];
-    const views = ['#/cluster', `#/stack/self/${worker}`, `#/recording/${first}`, `#/recording/${first}?view=functions`,
-      `#/recording/${first}?view=files`, '#/history', `#/diff/${first}/${first}`, `#/diff/${first}/${first}?view=functions`, '#/nowhere'];
+    const views = ['#/cluster', `#/stack/self/${worker}`, `#/top/self/${worker}`, `#/recording/${first}`, `#/recording/${first}?view=functions`,
+      `#/recording/${first}?view=files`, '#/history', `#/top/self/${worker}`, `#/diff/${first}/${first}`, `#/diff/${first}/${first}?view=functions`, '#/nowhere'];
     for (const dark of [false, true]) {
       const page = dark ? await open('#/cluster', { dark }) : light;
       for (const view of views) {
@@ -42,6 +42,10 @@ export const access = {
     await page.locator('.row.process').nth(2).waitFor({ state: 'detached' });
     const focused = () => page.evaluate(() => document.activeElement.getAttribute('aria-label') ?? document.activeElement.textContent);
     for (let i = 0; i < 40 && (await focused()) !== `CPU Flame Graph of process ${worker}`; i++) await page.keyboard.press('Tab');
+    await page.keyboard.press('ArrowUp'); /* the row above is the node; its only control */
+    assert.match(await focused(), /^Collapse (alpha|beta)$/);
+    await page.keyboard.press('ArrowDown');
+    for (let i = 0; i < 5 && (await focused()) !== `CPU Flame Graph of process ${worker}`; i++) await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
     await page.getByRole('dialog').waitFor();
     await page.keyboard.press('Escape');

@@ -64,11 +64,30 @@ export const cluster = {
     page.trouble = page.trouble.filter((line) => !line.includes('404')); /* the browser's own line about it */
   },
 
+  async 'live top renews itself, and can be paused'({ open, worker }) {
+    const page = await open('#/cluster');
+    await (await find(page, worker)).getByRole('link', { name: 'Live Top' }).click();
+    const first = page.locator('table.functions').first();
+    await first.getByText(/^(forward|backward)$/).first().waitFor();
+    const facts = page.locator('.page > .facts');
+    const before = await facts.innerText();
+    await page.waitForFunction((text) => document.querySelector('.page > .facts').textContent !== text, before);
+    await page.getByText('MainThread').waitFor();
+    await page.getByRole('button', { name: 'Pause' }).click();
+    const still = await first.innerText();
+    await page.waitForTimeout(1500); /* longer than the server's interval: nothing may come */
+    assert.equal(await first.innerText(), still);
+    await page.getByRole('button', { name: 'Go on' }).click();
+    await page.waitForFunction((text) => document.querySelector('table.functions').innerText !== text, still);
+  },
+
   async 'names that look like markup stay text'({ open, hostile }) {
     const page = await open('#/cluster');
     const found = await find(page, hostile);
     assert.ok((await found.innerText()).includes('<b>bold<script>'), await found.innerText());
     await found.getByRole('link', { name: 'Stack Trace' }).click();
+    await page.getByText(HOSTILE.slice(0, 60), { exact: false }).first().waitFor();
+    await page.goto(page.url().replace('/stack/', '/top/'));
     await page.getByText(HOSTILE.slice(0, 60), { exact: false }).first().waitFor();
     assert.equal(await page.locator('main img, main script').count(), 0);
     assert.notEqual(await page.title(), 'owned');

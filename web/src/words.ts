@@ -89,6 +89,7 @@ export const words = {
   start: ['Start recording', '开始录制'],
   close: ['Close', '关闭'],
   badDuration: ['Between 0.1 and {max} seconds, please', '请输入 0.1 到 {max} 秒'],
+  tooMany: ['At most {max} processes at once, please', '一次最多 {max} 个进程'],
   badRate: ['Between 1 and {max}, please', '请输入 1 到 {max}'],
 
   queued: ['Waiting its turn', '排队中'],

@@ -8,7 +8,8 @@ import type { Profile } from '../src/model/profile.ts';
 
 function profileOf(folded: Record<string, number>): Profile {
   const names = [...new Set(Object.keys(folded).flatMap((stack) => stack.split(';')))];
-  const stacks = Object.entries(folded).map(([stack, weight]) => ({ frames: stack.split(';').map((n) => names.indexOf(n)), owner: 0, weight }));
+  const index = new Map(names.map((name, i) => [name, i]));
+  const stacks = Object.entries(folded).map(([stack, weight]) => ({ frames: stack.split(';').map((n) => index.get(n)!), owner: 0, weight }));
   return {
     frames: names.map((name) => ({ name, file: 'a.py', line: 1, first: 1, native: false })), owners: [{ node: '', process: '', thread: '' }],
     stacks, total: stacks.reduce((n, s) => n + s.weight, 0), unit: 'samples',

@@ -15,6 +15,7 @@ interface Props {
   role: 'table' | 'grid';
   label: string;
   onHover?: (inside: boolean) => void;
+  onKeyDown?: (event: KeyboardEvent) => void;
 }
 
 const SPARE = 6; /* rows beyond the edges, so that scrolling does not show gaps */
@@ -41,6 +42,7 @@ export function VirtualRows(props: Props) {
       tabIndex={0}
       ref={box}
       onScroll={(event) => setTop(event.currentTarget.scrollTop)}
+      onKeyDown={props.onKeyDown}
       onMouseEnter={() => props.onHover?.(true)}
       onMouseLeave={() => props.onHover?.(false)}
     >

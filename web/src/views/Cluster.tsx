@@ -12,6 +12,19 @@ import { whole } from '../text.ts';
 import { GroupRow, HeaderRow, ProcessRow } from './ClusterRow.tsx';
 import { RecordDialog, type RecordTarget } from './RecordDialog.tsx';
 
+/* Up and down lead to the same control of the next row. */
+function rowKeys(event: KeyboardEvent): void {
+  if (event.key !== 'ArrowDown' && event.key !== 'ArrowUp') return;
+  const at = event.target as HTMLElement;
+  const from = at.closest('.row');
+  const to = event.key === 'ArrowDown' ? from?.nextElementSibling : from?.previousElementSibling;
+  if (!from || !to) return;
+  const controls = (row: Element): HTMLElement[] => [...row.querySelectorAll<HTMLElement>('input, a, button')];
+  const next = controls(to);
+  next[Math.min(next.length - 1, Math.max(0, controls(from).indexOf(at)))]?.focus();
+  event.preventDefault();
+}
+
 interface Listing {
   nodes: NodeInfo[];
   processes: ProcessInfo[];
@@ -133,6 +146,7 @@ export function Cluster({ info }: { info: Info | null }) {
         height={(i) => (narrow ? (rows[i]!.process ? 112 : 76) : 42)}
         of={shape}
         onHover={setResting}
+        onKeyDown={rowKeys}
         header={(
           <HeaderRow
             options={options}

@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { api, type Info, type RecordingInfo } from '../api.ts';
 import { asError, useKey } from '../hooks.ts';
 import { t } from '../i18n.ts';
-import { forget, isOver, useRunning } from '../jobs.ts';
+import { follow, forget, isOver, useRunning } from '../jobs.ts';
 import { Dialog } from '../parts/Dialog.tsx';
 import { Loading, Nothing, Problem } from '../parts/Problem.tsx';
 import { go, to } from '../router.ts';
@@ -140,6 +140,7 @@ export function History({ server }: { server: Info | null }) {
   const { page, error, more, drop, put } = useHistory(search, running.length);
   const [chosen, setChosen] = useState<string[]>([]);
   const [asked, setAsked] = useState<{ what: 'rename' | 'remove'; info: RecordingInfo } | null>(null);
+  useEffect(() => { for (const info of page?.recordings ?? []) if (!isOver(info)) follow(info); }, [page]);
   useKey('/', () => document.querySelector<HTMLInputElement>('.history input[type=search]')?.focus());
   if (error) return <Problem error={error} />;
   if (!page) return <Loading />;

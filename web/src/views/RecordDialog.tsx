@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks';
 import { api, type Info, type Mode, type RecordingRequest } from '../api.ts';
 import { asError } from '../hooks.ts';
 import { t } from '../i18n.ts';
-import { follow } from '../jobs.ts';
+import { follow, mayStream } from '../jobs.ts';
 import { Dialog } from '../parts/Dialog.tsx';
 import { go, to } from '../router.ts';
 import { keepChoice, keptChoice } from '../settings.ts';
@@ -43,8 +43,8 @@ function firstChoices(info: Info): Choices {
 const inRange = (n: number, from: number, until: number): boolean => Number.isFinite(n) && n >= from && n <= until;
 
 /* Starts it and goes to its page, or to the history if there are several. */
-export async function startRecording(request: RecordingRequest, format = ''): Promise<void> {
-  const { recordings } = await api.record(request);
+export async function startRecording(request: Omit<RecordingRequest, 'attached'>, format = ''): Promise<void> {
+  const { recordings } = await api.record({ ...request, attached: request.merge && mayStream() });
   for (const recording of recordings) follow(recording);
   if (recordings.length === 1) go(to('recording', recordings[0]!.id) + (format ? `?download=${format}` : ''));
   else go(to('history'));
@@ -103,17 +103,18 @@ export function RecordDialog({ info, targets, onClose }: { info: Info; targets: 
   const badDuration = inRange(choices.duration, 0.1, longest) ? '' : t('badDuration', { max: longest });
   const badRate = inRange(choices.rate, 1, fastest) ? '' : t('badRate', { max: fastest });
   const many = targets.length > 1;
+  const tooMany = targets.length > info.limits.max_targets;
 
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
-    if (badDuration || badRate || busy) return;
+    if (badDuration || badRate || tooMany || busy) return;
     keepChoice('recording', JSON.stringify({ ...choices, format: '', apart: false }));
     setBusy(true);
     try {
       const { duration, rate, mode, idle, native, subprocesses, apart, format } = choices;
       await startRecording({
         targets: targets.map(({ node, pid }) => ({ node, pid })), duration, rate, mode, idle, native, subprocesses,
-        merge: !apart, attached: true,
+        merge: !apart,
       }, format);
       onClose();
     } catch (caught) {
@@ -151,10 +152,11 @@ export function RecordDialog({ info, targets, onClose }: { info: Info; targets: 
           <Check label={t('native')} hint={t('nativeHint')} on={choices.native} disabled={!info.native} onChange={(native) => set({ native })} />
           {many && <Check label={t('apart')} hint="" on={choices.apart} onChange={(apart) => set({ apart })} />}
         </div>
+        {tooMany && <p class="field-problem" role="alert">{t('tooMany', { max: info.limits.max_targets })}</p>}
         {error && <p class="field-problem" role="alert">{error.message}</p>}
         <p class="buttons">
           <button type="button" onClick={onClose}>{t('close')}</button>
-          <button type="submit" class="primary" disabled={busy || badDuration !== '' || badRate !== ''}>{t('start')}</button>
+          <button type="submit" class="primary" disabled={busy || tooMany || badDuration !== '' || badRate !== ''}>{t('start')}</button>
         </p>
       </form>
     </Dialog>

@@ -83,7 +83,7 @@ function Countdown({ info, seen }: { info: RecordingInfo; seen: number }) {
 export function again(info: RecordingInfo, change: { idle?: boolean } = {}): Promise<void> {
   return startRecording({
     targets: info.targets.map(({ node, pid }) => ({ node, pid })), duration: info.duration, rate: info.rate, mode: info.mode,
-    idle: change.idle ?? info.idle, native: info.native, subprocesses: info.subprocesses, merge: true, attached: true,
+    idle: change.idle ?? info.idle, native: info.native, subprocesses: info.subprocesses, merge: true,
   });
 }
 
