@@ -13,6 +13,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 BUSY = """
@@ -507,6 +508,29 @@ def test_json(tool):
         assert len(lines) == 3
         assert {line["thread_name"] for line in lines} == {"busy-one"}
         assert all(line["pid"] == process.pid for line in lines)
+
+
+def test_a_stream_of_lines(scry):
+    """One line of JSON per interval, in the form that docs/api.md gives for the event stream, until the process ends."""
+    openapi = json.loads((Path(__file__).parents[2] / "src/http/openapi.json").read_text())
+    schema = openapi["components"]["schemas"]["Top"]
+    with target() as process:
+        command = [scry, "top", "--stream", "--delay", "0.3", "--limit", "2", "-p", process.pid]
+        with subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True) as stream:
+            lines = [json.loads(stream.stdout.readline()) for _ in range(3)]
+            process.kill()
+            rest = stream.stdout.read()
+            assert stream.wait(LIMIT) == 0, rest
+    for line in lines:
+        jsonschema.validate({"node": "n", **line}, schema)
+        assert line["pid"] == process.pid and line["processes"] == 1 and line["threads"] == 3
+        assert len(line["functions"]) <= 2
+    assert lines[0]["elapsed"] < lines[1]["elapsed"] < lines[2]["elapsed"]
+    assert any(
+        f["name"] == "leaf" and f["own_percent"] > 1 for line in lines for f in line["functions"]
+    )
+    threads = {thread["name"]: thread for thread in lines[-1]["top_threads"]}
+    assert threads["busy-one"]["active_percent"] > 0 and threads["waiting-one"]["wait"]
 
 
 def test_idle_and_gil(tool):

@@ -179,7 +179,7 @@ export const words = {
   openFull: ['Open in a tab of its own', '在新标签页打开'],
   viewerTitle: ['speedscope: {what}', 'speedscope：{what}'],
 
-  interval: ['{n} samples in {s} s', '{s} 秒内 {n} 个样本'],
+  interval: ['{n} samples just now · watched for {s} s', '刚才 {n} 个样本 · 已观察 {s} 秒'],
   activeShare: ['running', '运行'],
   gilShare: ['with the GIL', '持有 GIL'],
   pause: ['Pause', '暂停'],

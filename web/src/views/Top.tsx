@@ -84,7 +84,7 @@ function Threads({ top }: { top: TopEvent }) {
     <table class="functions threads">
       <thead><tr><th>{t('threads')}</th><th class="number">{t('activeShare')}</th><th class="number">{t('gilShare')}</th><th>{t('waiting')}</th></tr></thead>
       <tbody>
-        {top.top_threads.slice(0, 50).map((thread) => (
+        {[...top.top_threads].sort((a, b) => b.active_percent - a.active_percent || a.os_thread_id - b.os_thread_id).slice(0, 50).map((thread) => (
           <tr key={`${thread.pid}/${thread.os_thread_id}`}>
             <td><span class="thread-name">{thread.name || thread.os_thread_id}</span> <span class="thread-id">{thread.os_thread_id}</span></td>
             <td><Bar share={thread.active_percent / 100} text={`${thread.active_percent.toFixed(0)} %`} /></td>
@@ -127,7 +127,7 @@ export function Top({ route }: { route: Route }) {
       {top && (
         <>
           <p class="facts">
-            {t('interval', { n: whole(top.samples), s: top.elapsed.toFixed(1) })} · {count('threads', top.threads)}
+            {t('interval', { n: whole(top.samples), s: top.elapsed.toFixed(0) })} · {count('threads', top.threads)}
             {top.missed > 0 && ` · ${t('missedSamples', { n: top.missed })}`}
           </p>
           <div class="meters">
