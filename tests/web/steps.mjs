@@ -1,5 +1,6 @@
 /* What several tests do. */
 import assert from 'node:assert/strict';
+import { isDeepStrictEqual } from 'node:util';
 
 export const row = (page, pid) => page.locator(`.row.process[data-pid="${pid}"]`).first();
 
@@ -47,4 +48,15 @@ export async function walkTo(page, name) {
 export async function fits(page) {
   const [wide, window] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
   assert.ok(wide <= window, `the page is ${wide} wide in a window of ${window}`);
+}
+
+/* Asks until the answer is the expected one; what is shown follows a click, or a request, a moment later. */
+export async function becomes(ask, expected) {
+  let answer;
+  for (const begun = performance.now(); performance.now() - begun < 20000;) {
+    answer = await ask();
+    if (isDeepStrictEqual(answer, expected)) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  assert.deepEqual(answer, expected);
 }

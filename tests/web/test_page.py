@@ -77,9 +77,11 @@ class World:
 
 
 def build_world(world: World) -> dict[str, object]:
+    tag = f"tag-{os.getpid()}"  # other tests on this machine may have programs of the same title
     facts: dict[str, object] = {
-        "worker": world.worker("ray::train_step"),
-        "second": world.worker("ray::train_step"),
+        "tag": tag,
+        "worker": world.worker("ray::train_step", "orders", tag),
+        "second": world.worker("ray::train_step", "orders", tag),
         "hostile": world.worker("<b>bold<script>", HOSTILE),
         "gone": world.gone(),
     }
