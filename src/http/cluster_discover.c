@@ -55,8 +55,6 @@ void cluster_discover(struct cluster *c)
     if (now >= c->list_next) {
         if (o->ray)
             ray_discover(c);
-        if (o->dask)
-            dask_discover(c);
         c->list_next = now + LIST_MS;
     }
 }

@@ -61,7 +61,6 @@ struct cluster {
     size_t ray_count;
     int64_t dns_next, list_next; /* monotonic ms */
     char ray_error[256];
-    char dask_error[256];
 };
 
 int64_t cluster_now(void); /* monotonic ms */
@@ -79,10 +78,8 @@ bool cluster_parse_address(const char *text, uint16_t port, bool tls, char addre
 /* cluster_discover.c: names in, peers out. */
 void cluster_discover(struct cluster *c);
 
-/* ray.c, dask.c */
+/* ray.c */
 void ray_discover(struct cluster *c);
-void dask_discover(struct cluster *c);
 struct json;
-void dask_tasks(struct server *s, struct json *j, const char *q, char error[static 256]);
 
 #endif

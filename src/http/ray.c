@@ -363,8 +363,6 @@ void tasks_get(struct server *s, struct request *rq, struct reply *re)
         put_ray_tasks(s, j, &w, error);
     else
         put_titles(s, rq, j, &w);
-    if (s->options.dask)
-        dask_tasks(s, j, w.q, error);
     json_end_array(j);
     json_key(j, "warnings");
     json_begin_array(j);
