@@ -191,7 +191,8 @@ static uint64_t microseconds(scry_nsec time)
 static void put_costs(struct grind *g)
 {
     uint32_t current = NOBODY;
-    qsort(g->costs, g->cost_count, sizeof(*g->costs), by_function);
+    if (g->cost_count)
+        qsort(g->costs, g->cost_count, sizeof(*g->costs), by_function);
     for (size_t i = 0; i < g->cost_count && !ferror(g->out); i++) {
         const struct cost *c = &g->costs[i];
         if (c->caller != current) {

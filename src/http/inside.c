@@ -205,7 +205,7 @@ const char *inside_type(const char *format)
         {"text", "text/plain; charset=utf-8"}, {"speedscope", "application/json"},
         {"chrometrace", "application/json"},   {"json", "application/json"},
         {"gecko", "application/json"},         {"html", "text/html; charset=utf-8"},
-        {"pprof", "application/gzip"},
+        {"pprof", "application/gzip"},         {"callgrind", "text/plain; charset=utf-8"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (strcmp(rows[i].format, format) == 0)

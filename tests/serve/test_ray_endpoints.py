@@ -37,6 +37,7 @@ def test_traceback_has_children_only_with_subprocesses(server, target):
         ("chrometrace", "application/json"),
         ("pprof", "application/gzip"),
         ("json", "application/json"),
+        ("callgrind", "text/plain; charset=utf-8"),
         ("scry", "application/octet-stream"),
     ],
 )

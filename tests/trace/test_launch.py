@@ -45,7 +45,9 @@ def test_children_are_in_the_same_trace(run_few):
     kinds = sorted(
         tuple(n for n in names if n in ("work", "child", "inner")) for names in found.values()
     )
-    assert kinds == [(), ("child", "work"), ("child", "work"), ("inner",), ("work",)]
+    # multiprocessing's own helper process has none of them, and may outlive the program
+    kinds = [kind for kind in kinds if kind]
+    assert kinds == [("child", "work"), ("child", "work"), ("inner",), ("work",)]
     assert [name for name in os.listdir(run_few.folder) if "part" in name] == []
 
 
