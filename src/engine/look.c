@@ -29,7 +29,7 @@
 #define ACTIVITY_EVERY (1000 * 1000ULL)
 #define MOVED_LIMIT    0.06
 #define MOVED_MEMORY   256 /* moved_share is that of so many peeks */
-#define MOVED_PRIOR    8   /* and begins as if there had been so many */
+#define MOVED_PRIOR     64 /* and begins as if there had been so many */
 #define STILL_EVIDENCE 0.5
 #define PROBE_EVERY    8
 #define PROBE_PEEKS    7

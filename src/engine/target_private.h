@@ -10,7 +10,7 @@
 #include "util/table.h"
 
 /* The moved_share a new thread starts with: no trust before some peeks have been good. */
-#define LOOK_MOVED_AT_FIRST 0.12
+#define LOOK_MOVED_AT_FIRST 0.5
 
 /* What is kept about a thread from look to look. */
 struct known_thread {
