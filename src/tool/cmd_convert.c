@@ -210,13 +210,7 @@ static const struct option options[] = {
     OPTION_NOLINENO(struct convert_values, nolineno),
     OPTION_FULL_FILENAMES(struct convert_values, full_filenames),
     OPTION_MARK_TORN(struct convert_values, mark_torn),
-    {
-        .name = "partial",
-        .kind = OPT_FLAG,
-        .offset = offsetof(struct convert_values, partial),
-        .group = "Input",
-        .help = "Take what can be read of a recording that is cut off or damaged",
-    },
+    OPTION_PARTIAL(struct convert_values, partial),
     OPTION_HELP,
     OPTIONS_END,
 };
@@ -268,13 +262,7 @@ static const struct option merge_options[] = {
         .help = "Where to write, - for standard output; beside the first recording and named after "
                 "it if not given",
     },
-    {
-        .name = "partial",
-        .kind = OPT_FLAG,
-        .offset = offsetof(struct convert_values, partial),
-        .group = "Input",
-        .help = "Take what can be read of a recording that is cut off or damaged",
-    },
+    OPTION_PARTIAL(struct convert_values, partial),
     OPTION_HELP,
     OPTIONS_END,
 };

@@ -341,13 +341,7 @@ static const struct option options[] = {
     },
     OPTION_THREADS(struct diff_values, threads),
     OPTION_FULL_FILENAMES(struct diff_values, full_filenames),
-    {
-        .name = "partial",
-        .kind = OPT_FLAG,
-        .offset = offsetof(struct diff_values, partial),
-        .group = "Input",
-        .help = "Take what can be read of a recording that is cut off or damaged",
-    },
+    OPTION_PARTIAL(struct diff_values, partial),
     OPTION_HELP,
     OPTIONS_END,
 };

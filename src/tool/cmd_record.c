@@ -549,15 +549,7 @@ static const struct option options[] = {
     OPTION_NONBLOCKING(struct record_values, nonblocking),
     OPTION_NATIVE(struct record_values, native),
     OPTION_NATIVE_ALL(struct record_values, native_all),
-    {
-        .letter = 'r',
-        .name = "rate",
-        .argument = "RATE",
-        .kind = OPT_RATE,
-        .offset = offsetof(struct record_values, rate),
-        .group = "Sampling",
-        .help = "Samples per second, 0.01 to 1000000; 100 if not given",
-    },
+    OPTION_RATE(struct record_values, rate),
     {
         .name = "overhead",
         .argument = "PERCENT",

@@ -523,15 +523,7 @@ static const struct option options[] = {
     OPTION_NONBLOCKING(struct top_values, nonblocking),
     OPTION_NATIVE(struct top_values, native),
     OPTION_NATIVE_ALL(struct top_values, native_all),
-    {
-        .letter = 'r',
-        .name = "rate",
-        .argument = "RATE",
-        .kind = OPT_RATE,
-        .offset = offsetof(struct top_values, rate),
-        .group = "Sampling",
-        .help = "Samples per second, 0.01 to 1000000; 100 if not given",
-    },
+    OPTION_RATE(struct top_values, rate),
     {
         .letter = 'd',
         .name = "duration",

@@ -52,6 +52,17 @@
         .help = "Never stop a thread, like --blocking never; stacks read while they changed are "  \
                 "marked as unsure"                                                                 \
     }
+#define OPTION_RATE(type, member)                                                                  \
+    {                                                                                              \
+        .letter = 'r', .name = "rate", .argument = "RATE", .kind = OPT_RATE,                       \
+        .offset = offsetof(type, member), .group = "Sampling",                                     \
+        .help = "Samples per second, 0.01 to 1000000; 100 if not given"                            \
+    }
+#define OPTION_PARTIAL(type, member)                                                               \
+    {                                                                                              \
+        .name = "partial", .kind = OPT_FLAG, .offset = offsetof(type, member), .group = "Input",   \
+        .help = "Take what can be read of a recording that is cut off or damaged"                  \
+    }
 #define OPTION_FULL_FILENAMES(type, member)                                                        \
     {                                                                                              \
         .name = "full-filenames", .kind = OPT_FLAG, .offset = offsetof(type, member),              \
