@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import report
+import tracing
 from report import Records
 
 Goal = tuple[str, str, bool]
@@ -229,6 +230,7 @@ def collect(results: dict[str, Any]) -> list[Goal]:
         "cpu": cpu_goals,
         "trees": trees_goals,
         "memory": memory_goals,
+        "trace": tracing.goals,
     }.items():
         if name in sections:
             goals += make(sections[name]["records"])

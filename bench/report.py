@@ -380,6 +380,12 @@ def report_kill(records: Records, out: Path) -> list[str]:
     return lines
 
 
+def report_trace(records: Records, out: Path) -> list[str]:
+    import tracing  # which makes its tables with what is here
+
+    return tracing.write(records, out)
+
+
 def failures(results: dict[str, Any]) -> list[str]:
     lines = []
     for section, entry in results["sections"].items():
@@ -404,6 +410,7 @@ TITLES = {
     "dump": ("Dump", report_dump),
     "size": ("Size of the program", report_size),
     "kill": ("Killed while recording", report_kill),
+    "trace": ("The tracer", report_trace),
 }
 
 

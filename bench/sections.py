@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import tools
+import tracing
 import workload
 from tools import Ask, Tool
 from workload import Figures, Gaps, Target
@@ -342,9 +343,10 @@ def _memory_of_convert(session: Session, tool: tools.Scry) -> None:
     peak = 0
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while process.poll() is None:
-        with contextlib.suppress(OSError, AttributeError):
+        with contextlib.suppress(OSError):
             text = Path(f"/proc/{process.pid}/status").read_text()
-            peak = max(peak, int(re.search(r"VmHWM:\s+(\d+)", text)[1]))  # type: ignore[index]
+            found = re.search(r"VmHWM:\s+(\d+)", text)  # one that has just ended has none
+            peak = max(peak, int(found[1]) if found else 0)
         time.sleep(0.005)
     wall = time.monotonic() - started
     session.note(target="deep20", tool=f"{tool.name}, convert", peak_kb=peak, wall=wall, failure="")
@@ -453,9 +455,22 @@ def calls(session: Session) -> None:
                 runs = []
                 for seconds in (short, long):
                     with stable.use(tool.python.id) as target:
+                        _put_apart(target.pid)
                         ask = ask_of(session, tool, target, hertz, seconds, by_itself=True)
                         runs.append(_traced(session, tool, ask))
                 _note_calls(session, tool, kind.name, hertz, runs)
+
+
+def _cpus() -> list[int]:
+    return sorted(os.sched_getaffinity(0))
+
+
+def _put_apart(pid: int) -> None:
+    """strace takes turns with what it traces, but not with the target: that gets the last CPU for itself."""
+    if len(_cpus()) > 1:
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(OSError):
+                os.sched_setaffinity(int(thread.name), {_cpus()[-1]})
 
 
 def _traced(session: Session, tool: Tool, ask: Ask) -> tuple[tools.Outcome, dict[str, int]]:
@@ -463,7 +478,9 @@ def _traced(session: Session, tool: Tool, ask: Ask) -> tuple[tools.Outcome, dict
     counts.unlink(missing_ok=True)
     counter = Path(__file__).with_name("count_calls.py")
     pipe = f"|exec {sys.executable} {counter} {counts}"
-    outcome = tools.Run(tool, ask, ("strace", "-f", "-y", "-qq", "-o", pipe)).wait(patience=300)
+    others = ",".join(map(str, _cpus()[:-1] or _cpus()))
+    strace = ("taskset", "-c", others, "strace", "-f", "-y", "-qq", "-o", pipe)
+    outcome = tools.Run(tool, ask, strace).wait(patience=300)
     until = time.monotonic() + 30
     while not counts.exists() and time.monotonic() < until:
         time.sleep(0.05)  # the counter ends after strace
@@ -566,6 +583,15 @@ def _stays_stopped(target: Target) -> bool:
     return True
 
 
+def trace(session: Session) -> None:
+    """The tracer beside viztracer and cProfile: cost per call, of what is left out, of turning it off and on, of saving."""
+    processes, rounds = (2, 4) if session.quick else (max(3, session.reps), 12)
+    for python in tracing.interpreters():
+        for record in tracing.measure(python, processes, rounds):
+            session.records.setdefault(session.section, []).append(record)
+        print(f"  trace: {python.id} is done", flush=True)
+
+
 ALL = {
     f.__name__: f
     for f in (
@@ -582,5 +608,6 @@ ALL = {
         calls,
         memory,
         kill,
+        trace,
     )
 }

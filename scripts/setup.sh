@@ -138,6 +138,32 @@ need_page() {
     fi
 }
 
+# A real Ray for tests/ray, in a venv of its own in the cache folder. It has wheels for some interpreters only: newest first.
+ray_folder() { echo "${XDG_CACHE_HOME:-$HOME/.cache}/scry/ray"; }
+
+fill_ray() {
+    local folder=$1 python
+    for python in python3.14 python3.13 python3.12 python3.11 python3.10 /usr/bin/python3 python3; do
+        "$python" -c 'import ensurepip, venv' 2>/dev/null || continue
+        echo "trying $python"
+        "$python" -m venv --clear "$folder" &&
+            "$folder/bin/python" -m pip install --disable-pip-version-check --only-binary :all: -r tests/ray/requirements.txt &&
+            hash_of tests/ray/requirements.txt >"$folder/stamp" && return 0
+    done
+    rm -rf "$folder"
+    return 1
+}
+
+need_ray() {
+    local folder
+    folder=$(ray_folder)
+    [ "$(cat "$folder/stamp" 2>/dev/null)" != "$(hash_of tests/ray/requirements.txt)" ] || ! "$folder/bin/python" -c '' 2>/dev/null ||
+        return 0
+    mkdir -p "${folder%/*}"
+    step "installing Ray into $folder (a minute or two, once)" fill_ray "$folder" ||
+        warn "no Ray wheel for any interpreter here: the tests on a real Ray cluster are skipped"
+}
+
 # Newer interpreters than the system has; a failure is loud but not the end, and the tests say what is missing.
 need_pythons() {
     local cache=${XDG_CACHE_HOME:-$HOME/.cache}/scry/pythons

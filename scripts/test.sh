@@ -47,7 +47,8 @@ python_tests() {
     local name=$1 status=0
     shift
     title "$name"
-    .venv/bin/pytest -q -n "$(nproc)" --dist loadgroup --junitxml="$results/$name.xml" -o junit_family=xunit1 "$@" || status=$?
+    # One worker more than CPUs: most tests record for so long, whatever else goes on.
+    .venv/bin/pytest -q -n "$(($(nproc) + 1))" --dist loadgroup --junitxml="$results/$name.xml" -o junit_family=xunit1 "$@" || status=$?
     [ $status != 1 ] || python_tests_alone "$name" "$@"
     # 1: some tests failed, and are counted; anything else means that it could not work.
     [ $status -le 1 ] && [ -s "$results/$name.xml" ]

@@ -24,12 +24,18 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "pythons(since=(3, 7), until=(3, 99)): the versions a test that takes `python` runs on",
     )
+    config.addinivalue_line(
+        "markers",
+        "one_of_each: on one interpreter of each version, for what hardly depends on how it was built",
+    )
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """`--dist loadgroup` puts the group behind a test's name; who runs again what failed looks for the name alone."""
-    report.nodeid = re.sub(r"@[\w-]+$", "", report.nodeid)
+    """`--dist loadgroup` puts the group behind a test's name; who runs again what failed looks for the name alone. (A
+    worker must keep the long name: xdist compares it.)"""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        report.nodeid = re.sub(r"@[\w-]+$", "", report.nodeid)
 
 
 def pytest_report_header() -> list[str]:
@@ -44,6 +50,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     since = limits.kwargs.get("since", (2, 7)) if limits else (2, 7)
     until = limits.kwargs.get("until", (3, 99)) if limits else (3, 99)
     chosen = [p for p in pythons.found() if since <= p.minor <= until]
+    if metafunc.definition.get_closest_marker("one_of_each"):
+        chosen = pythons.one_of_each(chosen)
     metafunc.parametrize("python", chosen, ids=[p.id for p in chosen])
 
 

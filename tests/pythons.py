@@ -211,6 +211,14 @@ def found() -> tuple[Python, ...]:
     return tuple(result)
 
 
+def one_of_each(chosen: list[Python]) -> list[Python]:
+    """One of each version, with the GIL and without: the plainest build of it."""
+    kinds: dict[tuple[tuple[int, int], bool], Python] = {}
+    for python in sorted(chosen, key=lambda p: (p.debug, p.shared)):
+        kinds.setdefault((python.minor, python.free_threaded), python)
+    return [python for python in chosen if python in kinds.values()]
+
+
 def missing() -> list[str]:
     """The wanted versions this machine has no interpreter for; a t stands for free-threaded."""
     have = {f"{p.version[0]}.{p.version[1]}{'t' * p.free_threaded}" for p in found()}

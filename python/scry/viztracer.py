@@ -77,6 +77,10 @@ class VizTracer:
             repr=log_func_repr,
             **chosen,
         )
+        if self.log_sparse:
+            # Only what is marked with @log_sparse, and events from code; as in viztracer, without start().
+            self._tracer._checked["exclude"] = ["*"]
+            self.start()
 
     @property
     def enable(self) -> bool:
@@ -85,10 +89,8 @@ class VizTracer:
     def start(self) -> None:
         global _last
         _last = self
-        if self.log_sparse:
-            # Only what is marked with @log_sparse, and user events: nothing else is listened to.
-            self._tracer._checked["exclude"] = ["*"]
-        self._tracer.start()
+        if not (self.log_sparse and self._tracer.active):
+            self._tracer.start()
 
     def stop(self, stop_option: str | None = None) -> None:
         if self._tracer.active:
@@ -116,8 +118,7 @@ class VizTracer:
         self.save(output_file)
 
     def terminate(self) -> None:
-        self.stop()
-        self.save()
+        """viztracer's end of its plugins; there are none."""
 
     def parse(self) -> int:
         """viztracer's first half of saving; here saving is one step."""
@@ -167,10 +168,16 @@ def _span(name: str) -> Event:
     return Event(_tracer.current(), name)
 
 
-def log_sparse(function: Function | None = None, **ignored: Any) -> Any:
+def log_sparse(
+    function: Function | None = None, stack_depth: int = 0, dynamic_tracer_check: bool = True
+) -> Any:
     """Records the span of each call of the function, whatever else is traced; of coroutines from start to end."""
+    if stack_depth:
+        raise TypeError(
+            "scry's log_sparse has no stack_depth: give the function's name as trace_sparse"
+        )
     if function is None:
-        return functools.partial(log_sparse, **ignored)
+        return log_sparse
     name = getattr(function, "__qualname__", repr(function))
     if inspect.iscoroutinefunction(function):
 

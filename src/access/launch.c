@@ -183,7 +183,8 @@ int launch_program_with(struct launch *l, char *const argv[], const int streams[
     return launch_failed(err, argv[0], why);
 }
 
-/* waitid and not waitpid: while the child is traced, that would also take its stops. */
+/* A wait for the end of a child that is also traced is given its stops as well, and what is taken of a stop is lost,
+ * the signal it is about included: so first only look. */
 bool launch_poll(struct launch *l)
 {
     siginfo_t info = {0};
@@ -191,15 +192,17 @@ bool launch_poll(struct launch *l)
     if (l->ended || l->pid <= 0)
         return l->ended;
     do
-        rc = waitid(P_PID, (id_t)l->pid, &info, WEXITED | WNOHANG);
+        rc = waitid(P_PID, (id_t)l->pid, &info, WEXITED | WNOHANG | WNOWAIT);
     while (rc < 0 && errno == EINTR);
-    if (rc == 0 && info.si_pid == 0)
+    if (rc == 0 && (info.si_pid == 0 || info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED))
         return false;
     l->ended = true; /* also when somebody else has taken the status */
     if (rc == 0 && info.si_code == CLD_EXITED)
         l->status = (info.si_status & 0xff) << 8;
     else if (rc == 0)
         l->status = (info.si_status & 0x7f) | (info.si_code == CLD_DUMPED ? 0x80 : 0);
+    if (rc == 0)
+        waitid(P_PID, (id_t)l->pid, &info, WEXITED | WNOHANG);
     return true;
 }
 
@@ -224,6 +227,11 @@ static bool await_end(struct launch *l, scry_nsec deadline)
             pause.tv_nsec *= 2;
     }
     return true;
+}
+
+bool launch_wait(struct launch *l, scry_nsec limit)
+{
+    return await_end(l, now() + limit);
 }
 
 void launch_end(struct launch *l, scry_nsec grace)

@@ -21,6 +21,8 @@ int launch_program_with(struct launch *l, char *const argv[], const int streams[
                         struct error *err);
 /* Has it ended? Never blocks; safe beside ptrace. */
 bool launch_poll(struct launch *l);
+/* Wait for its end, no longer than that; whether it came. */
+bool launch_wait(struct launch *l, scry_nsec limit);
 /* End it: SIGTERM, and SIGKILL when it is still there after `grace`. Reaps it. */
 void launch_end(struct launch *l, scry_nsec grace);
 /* What a shell would say: the exit status, or 128 + signal. */

@@ -74,7 +74,7 @@ enum {
     STAT_START_TIME = 22,
     STAT_START_CODE = 26
 };
-enum { STAT_START_STACK = 28, STAT_LAST = 28 };
+enum { STAT_START_STACK = 28, STAT_CPU = 39, STAT_LAST = 39 };
 
 int proc_stat_parse(const char *text, struct proc_stat *ret_stat)
 {
@@ -101,6 +101,7 @@ int proc_stat_parse(const char *text, struct proc_stat *ret_stat)
         .start_time = fields[STAT_START_TIME],
         .start_code = fields[STAT_START_CODE],
         .start_stack = fields[STAT_START_STACK],
+        .cpu = (unsigned)fields[STAT_CPU],
     };
     size_t len = (size_t)(close - open - 1);
     if (len > sizeof(s.comm) - 1)

@@ -28,6 +28,7 @@ struct proc_stat {
     uint64_t start_time;
     uint64_t start_code; /* this and the next are 0 or 1 where scry may not look */
     uint64_t start_stack;
+    unsigned cpu; /* where it runs, or ran last */
 };
 
 int proc_stat_parse(const char *text, struct proc_stat *ret_stat);

@@ -42,6 +42,17 @@ int registers_of_stopped(pid_t tid, struct registers *ret)
     return 0;
 }
 
+int registers_of_dead(const void *data, size_t size, struct registers *ret)
+{
+    struct user_regs_struct user;
+    if (!data || size != sizeof(user))
+        return -SCRY_E_BAD_FILE;
+    memcpy(&user, data, sizeof(user));
+    *ret = (struct registers){0};
+    take(&user, ret);
+    return 0;
+}
+
 /* "NUMBER ARG*6 SP PC" in a system call, "-1 SP PC" asleep elsewhere (a page fault, a stop), or
  * "running". The last two words are what is wanted. */
 int registers_parse_blocked(const char *text, struct registers *ret)

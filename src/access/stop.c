@@ -11,6 +11,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>
@@ -20,13 +22,24 @@
 
 #include "access/procfs.h"
 
-#define OWED_MAX 64
-#define QUICK_POLLS                                                                                \
-    20 /* the first follow at once: a thread on another CPU stops within microseconds */
+#define OWED_MAX       64
+#define QUICK_POLLS    20 /* at once: a thread on another CPU stops within microseconds */
+#define QUICK_EVERY    16
+#define FIRST_PAUSE    10000
+#define LONGEST_PAUSE  1000000
+#define FIRST_PATIENCE 200000
+/* Longer than the time between two ticks of the kernel's clock: a shorter wait makes the kernel set
+ * the hardware's timer, and that takes longer than all the rest. */
+#define PATIENCE    5000000
+#define UNTOLD_MOST 3 /* then the signal is not relied on */
 
 /* ptrace ties a tracee to the tracing thread, and so does this. */
 static _Thread_local pid_t owed[OWED_MAX];
 static _Thread_local int owed_count;
+static _Thread_local unsigned stop_count;
+static _Thread_local bool slept_last; /* the last stop did not come while we were polling */
+/* Stops that came without the signal: another thread of this process takes it. */
+static _Thread_local unsigned untold_count;
 
 enum event { EVENT_NONE, EVENT_STOPPED, EVENT_DEAD, EVENT_LOST };
 
@@ -92,28 +105,88 @@ static enum event check(pid_t tid, int *ret_signal)
     return EVENT_DEAD;
 }
 
-/* Poll with growing pauses until something happens or the time is up. */
-static enum event await(pid_t tid, scry_nsec limit, int *ret_signal)
+/* ---- waiting ---- */
+
+/* The kernel tells of a stop by SIGCHLD, unless it was asked not to. */
+static bool is_told(const struct sigaction *action)
+{
+    return action->sa_handler != SIG_IGN && !(action->sa_flags & SA_NOCLDSTOP);
+}
+
+struct waiting {
+    sigset_t former;         /* mask of this thread */
+    struct sigaction action; /* for SIGCHLD, of whoever this process belongs to */
+    bool told, taken, timed_out;
+};
+
+/* From here on the signal of a stop is kept until it is waited for. */
+static void waiting_begin(struct waiting *w)
+{
+    sigset_t child;
+    *w = (struct waiting){.taken = false};
+    w->told =
+        !sigaction(SIGCHLD, NULL, &w->action) && is_told(&w->action) && untold_count < UNTOLD_MOST;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    pthread_sigmask(SIG_BLOCK, &child, &w->former);
+}
+
+/* What was taken may have been somebody else's, for of several only one is kept. */
+static void waiting_end(struct waiting *w)
+{
+    bool wanted = w->action.sa_handler != SIG_DFL || sigismember(&w->former, SIGCHLD);
+    if (w->taken && wanted)
+        kill(getpid(), SIGCHLD);
+    pthread_sigmask(SIG_SETMASK, &w->former, NULL);
+}
+
+static void waiting_pause(struct waiting *w, scry_nsec span)
+{
+    struct timespec ts = {(time_t)(span / SCRY_NSEC_PER_SEC), (long)(span % SCRY_NSEC_PER_SEC)};
+    sigset_t child;
+    if (!w->told) {
+        nanosleep(&ts, NULL);
+        return;
+    }
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    w->timed_out = sigtimedwait(&child, NULL, &ts) != SIGCHLD;
+    w->taken |= !w->timed_out;
+}
+
+/* A thread that runs on another CPU stops within microseconds: poll. One that is to run on ours cannot stop before we
+ * give the CPU away: sleep at once, until the kernel tells of the stop. Which of the two it is stays the same, as a
+ * rule. (Not by yielding: to get the CPU back after that takes a whole turn of whoever else is ready, and the thread
+ * would be held all that time.) */
+static enum event await(pid_t tid, struct waiting *w, scry_nsec limit, int *ret_signal)
 {
     const scry_nsec deadline = now() + limit;
-    scry_nsec pause = 10000;
-    for (int polls = 0;; polls++) {
+    const bool near = slept_last && stop_count++ % QUICK_EVERY;
+    scry_nsec pause = !w->told ? FIRST_PAUSE : near ? PATIENCE : FIRST_PATIENCE;
+    for (int polls = near ? QUICK_POLLS : 0;; polls++) {
         enum event event = check(tid, ret_signal);
+        slept_last = polls > QUICK_POLLS;
+        untold_count += event != EVENT_NONE && w->timed_out;
         if (event != EVENT_NONE)
             return event;
+        if (polls < QUICK_POLLS)
+            continue;
         scry_nsec t = now();
         if (t >= deadline)
             return EVENT_NONE;
-        /* Then sleep, and do not yield: to get the CPU back after a yield takes a whole turn of
-         * whoever else is ready, and the thread would be held all that time. */
-        if (polls < QUICK_POLLS)
-            continue;
-        scry_nsec span = pause < deadline - t ? pause : deadline - t;
-        struct timespec ts = {(time_t)(span / SCRY_NSEC_PER_SEC), (long)(span % SCRY_NSEC_PER_SEC)};
-        nanosleep(&ts, NULL);
-        if (pause < 1000000)
+        waiting_pause(w, pause < deadline - t ? pause : deadline - t);
+        if (pause < LONGEST_PAUSE)
             pause *= 2;
     }
+}
+
+static enum event await_release(pid_t tid, int *ret_signal)
+{
+    struct waiting w;
+    waiting_begin(&w);
+    enum event event = await(tid, &w, 2000000, ret_signal);
+    waiting_end(&w);
+    return event;
 }
 
 static bool detach(pid_t tid, int signal)
@@ -174,8 +247,12 @@ int stop_thread(struct stop *s, pid_t tid, scry_nsec limit)
     int rc = seize(tid);
     if (rc)
         return rc;
+    struct waiting w;
+    waiting_begin(&w);
     ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
-    switch (await(tid, limit, &s->signal)) {
+    enum event event = await(tid, &w, limit, &s->signal);
+    waiting_end(&w);
+    switch (event) {
     case EVENT_STOPPED:
         s->held = true;
         return 0;
@@ -196,7 +273,7 @@ void stop_release(struct stop *s)
         return;
     /* Killed while it stood still; it is about to be dead. */
     int signal = 0;
-    enum event event = await(s->tid, 2000000, &signal);
+    enum event event = await_release(s->tid, &signal);
     if (event == EVENT_STOPPED && detach(s->tid, signal))
         return;
     if ((event == EVENT_NONE || event == EVENT_STOPPED) && owed_count < OWED_MAX)

@@ -37,7 +37,7 @@ struct task_watch {
     pid_t tid;
     int schedstat_fd; /* -1 when not to be had */
     int syscall_fd;
-    int stat_fd;        /* only where syscall_fd is not to be had */
+    int stat_fd;        /* -1 until it is needed */
     int proc_fd;        /* of the process, which must stay open */
     bool transient;     /* no descriptors to spare: the files are opened for each look */
     scry_nsec run_time; /* as last read: time on a CPU so far */
@@ -51,6 +51,12 @@ void task_watch_close(struct task_watch *w);
  * where the kernel keeps no account). BLOCKED and not ran: it stood still from the last look to
  * this one, proved. */
 enum task_activity task_watch_look(struct task_watch *w, bool *ret_ran);
+
+/* Whether it is ready to run and cannot: the CPU it was last on is the one that runs us. As long as
+ * task_watch_waited() with the same *ret_switches is true it has stood still since, proved. False
+ * says nothing. */
+bool task_watch_waits(struct task_watch *w, uint64_t *ret_switches);
+bool task_watch_waited(const struct task_watch *w, uint64_t switches);
 
 /* What a blocked thread waits for, in a few words: "futex", "epoll_wait", "read pipe",
  * "recvfrom tcp 127.0.0.1:5432", "clock_nanosleep"; "" when it runs or /proc does not say.

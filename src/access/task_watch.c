@@ -5,11 +5,15 @@
  * read, and whose count is the same at a later look, has not been on a CPU since: it is still
  * blocked, and one small read has shown it. Read the other way round, a thread that wakes between
  * the two reads would pass for one that never ran. (The run time beside the count would not do: it
- * moves only when a thread leaves its CPU, or at a timer tick.) */
+ * moves only when a thread leaves its CPU, or at a timer tick.)
+ *
+ * A third one, `stat`, says which CPU a thread is on or was on last. If that is ours, it does not run at this
+ * moment, for we do; and as long as the count that was read before stays the same, it has not run since. */
 #include "access/task.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -149,4 +153,33 @@ enum task_activity task_watch_look(struct task_watch *w, bool *ret_ran)
     enum task_activity activity = look(w, ret_ran);
     task_watch_close(w);
     return activity;
+}
+
+static bool is_on_our_cpu(struct task_watch *w)
+{
+    char text[PROC_STAT_MAX];
+    struct proc_stat stat;
+    if (w->stat_fd < 0)
+        w->stat_fd = open_task_file(w, "stat");
+    int cpu = sched_getcpu();
+    return w->stat_fd >= 0 && procfs_reread(w->stat_fd, text, sizeof(text)) > 0 &&
+           !proc_stat_parse(text, &stat) && stat.state == 'R' && cpu >= 0 &&
+           stat.cpu == (unsigned)cpu && sched_getcpu() == cpu;
+}
+
+bool task_watch_waits(struct task_watch *w, uint64_t *ret_switches)
+{
+    scry_nsec run_time;
+    if (w->transient)
+        return false;
+    read_account(w, &run_time, ret_switches);
+    return *ret_switches && is_on_our_cpu(w);
+}
+
+bool task_watch_waited(const struct task_watch *w, uint64_t switches)
+{
+    scry_nsec run_time;
+    uint64_t now;
+    read_account(w, &run_time, &now);
+    return now == switches;
 }

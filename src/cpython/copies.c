@@ -9,6 +9,10 @@
 #define PAGE       4096
 #define MERGE_GAP  1024 /* places closer than this are read as one: bytes are cheaper than ranges */
 #define MERGE_NEAR 64   /* ... also where they lie on different pages */
+/* The end of a range longer than LONG is read by itself, TOP bytes of it: there the innermost frames come and go, and
+ * its two copies should follow each other closely. */
+#define LONG 6144
+#define TOP  2048
 
 void copies_done(struct copies *c)
 {
@@ -21,10 +25,16 @@ void copies_done(struct copies *c)
 void copies_begin(struct copies *c)
 {
     c->place_count = 0;
+    c->near = 0;
+}
+
+void copies_put_near(struct copies *c, scry_addr addr)
+{
+    c->near = addr;
 }
 
 /* One that cannot be noted will not be found, which is noticed. */
-void copies_add(struct copies *c, scry_addr addr, size_t len, bool once)
+void copies_add(struct copies *c, scry_addr addr, size_t len, enum copies_when when)
 {
     if (!addr || !len)
         return;
@@ -37,12 +47,13 @@ void copies_add(struct copies *c, scry_addr addr, size_t len, bool once)
         c->places = grown;
         c->place_cap = cap;
     }
-    c->places[c->place_count++] = (struct copies_place){addr, len, once};
+    c->places[c->place_count++] = (struct copies_place){addr, len, when};
 }
 
 static bool comes_before(const struct copies_place *x, const struct copies_place *y)
 {
-    return x->once != y->once ? !x->once : x->addr < y->addr;
+    bool x_once = x->when != COPIES_TWICE, y_once = y->when != COPIES_TWICE;
+    return x_once != y_once ? y_once : x->addr < y->addr;
 }
 
 /* Shell sort: in place, for the C library's allocates, and quick on what is nearly sorted. */
@@ -75,12 +86,12 @@ static void join_places(struct copies *c)
     for (size_t i = 0; i < c->place_count; i++) {
         const struct copies_place *place = &c->places[i];
         struct copies_range *r = c->count ? &c->ranges[c->count - 1] : NULL;
-        if (r && r->once == place->once && joins(r, place)) {
+        if (r && r->when == place->when && joins(r, place)) {
             if (place->addr + place->len > r->addr + r->len)
                 r->len = (uint32_t)(place->addr + place->len - r->addr);
         } else {
             c->ranges[c->count++] =
-                (struct copies_range){place->addr, (uint32_t)place->len, 0, place->once};
+                (struct copies_range){place->addr, (uint32_t)place->len, 0, place->when};
         }
     }
 }
@@ -89,8 +100,9 @@ static bool reserve(struct copies *c)
 {
     c->twice_size = c->once_size = c->twice_count = 0;
     for (size_t i = 0; i < c->count; i++) {
-        size_t *size = c->ranges[i].once ? &c->once_size : &c->twice_size;
-        c->twice_count += !c->ranges[i].once;
+        bool twice = c->ranges[i].when == COPIES_TWICE;
+        size_t *size = twice ? &c->twice_size : &c->once_size;
+        c->twice_count += twice;
         c->ranges[i].at = (uint32_t)*size;
         *size += c->ranges[i].len;
     }
@@ -118,27 +130,83 @@ bool copies_make(struct copies *c)
         c->cap = c->place_count;
     }
     join_places(c);
-    return reserve(c);
+    if (!reserve(c))
+        return false;
+    c->nearest = c->twice_count ? c->twice_count - 1 : 0;
+    for (size_t i = 0; i < c->twice_count; i++)
+        if (c->near - c->ranges[i].addr < c->ranges[i].len)
+            c->nearest = i;
+    return true;
+}
+
+static bool is_long(const struct copies_range *r)
+{
+    return r->len > LONG;
 }
 
 int copies_range_count(const struct copies *c, bool warm)
 {
-    return (int)(c->count + c->twice_count * (warm ? 2 : 1));
+    size_t pieces = c->twice_count;
+    for (size_t i = 0; i < c->twice_count; i++)
+        pieces += is_long(&c->ranges[i]);
+    return (int)(c->count - c->twice_count + pieces * (warm ? 3 : 2));
+}
+
+/* From where on it is read by itself. */
+static uint32_t top_of(const struct copies_range *r)
+{
+    return is_long(r) ? r->len - TOP : r->len;
+}
+
+static int add_first(const struct copies_range *r, unsigned char *copy, struct mem_range *to)
+{
+    uint32_t top = top_of(r);
+    to[0] = (struct mem_range){r->addr, copy + r->at, top};
+    if (!is_long(r))
+        return 1;
+    to[1] = (struct mem_range){r->addr + top, copy + r->at + top, r->len - top};
+    return 2;
+}
+
+static int add_second(const struct copies_range *r, unsigned char *copy, struct mem_range *to)
+{
+    struct mem_range pieces[2];
+    int count = add_first(r, copy, pieces);
+    for (int i = 0; i < count; i++)
+        to[i] = pieces[count - 1 - i];
+    return count;
+}
+
+static int add_once(const struct copies *c, enum copies_when when, struct mem_range *to)
+{
+    int n = 0;
+    unsigned char *once = c->data + 2 * c->twice_size;
+    for (size_t i = c->twice_count; i < c->count; i++) {
+        const struct copies_range *r = &c->ranges[i];
+        if (r->when == when)
+            to[n++] = (struct mem_range){r->addr, once + r->at, r->len};
+    }
+    return n;
 }
 
 int copies_ranges(const struct copies *c, bool warm, struct mem_range *to)
 {
     int n = 0;
-    unsigned char *second = c->data + c->twice_size, *once = second + c->twice_size;
+    unsigned char *first = c->data, *second = c->data + c->twice_size;
     const struct copies_range *r = c->ranges;
-    for (int turn = warm ? 0 : 1; turn < 2; turn++)
+    for (int turn = warm ? 0 : 1; turn < 2 && c->twice_count; turn++) {
         for (size_t i = 0; i < c->twice_count; i++)
-            to[n++] = (struct mem_range){r[i].addr, c->data + r[i].at, r[i].len};
-    for (size_t i = c->twice_count; i < c->count; i++)
-        to[n++] = (struct mem_range){r[i].addr, once + r[i].at, r[i].len};
+            if (i != c->nearest)
+                n += add_first(&r[i], first, to + n);
+        n += add_first(&r[c->nearest], first, to + n);
+    }
+    n += add_once(c, COPIES_BETWEEN, to + n);
+    if (c->twice_count)
+        n += add_second(&r[c->nearest], second, to + n);
     for (size_t i = c->twice_count; i-- > 0;)
-        to[n++] = (struct mem_range){r[i].addr, second + r[i].at, r[i].len};
-    return n;
+        if (i != c->nearest)
+            n += add_second(&r[i], second, to + n);
+    return n + add_once(c, COPIES_AFTER, to + n);
 }
 
 static const struct copies_range *find_in(const struct copies_range *ranges, size_t count,
@@ -166,10 +234,10 @@ const struct copies_range *copies_find(const struct copies *c, scry_addr addr, s
 
 const unsigned char *copies_first(const struct copies *c, const struct copies_range *r)
 {
-    return c->data + (r->once ? 2 * c->twice_size : 0) + r->at;
+    return c->data + (r->when == COPIES_TWICE ? 0 : 2 * c->twice_size) + r->at;
 }
 
 const unsigned char *copies_second(const struct copies *c, const struct copies_range *r)
 {
-    return c->data + (r->once ? 2 * c->twice_size : c->twice_size) + r->at;
+    return c->data + (r->when == COPIES_TWICE ? c->twice_size : 2 * c->twice_size) + r->at;
 }

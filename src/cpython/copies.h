@@ -1,42 +1,53 @@
 /* Copies of places in a thread's memory, made by one vectored read: what may change is read twice, with
- * everything else read once in between. */
+ * everything else read once in between, or after all of it. */
 #ifndef SCRY_CPYTHON_COPIES_H
 #define SCRY_CPYTHON_COPIES_H
 
 #include "access/mem.h"
 
+enum copies_when {
+    COPIES_TWICE,
+    COPIES_BETWEEN, /* once, between the two */
+    COPIES_AFTER,   /* once, when all else has been read: what only ever grows, and has not */
+};
+
 struct copies_place {
     scry_addr addr;
     size_t len;
-    bool once;
+    enum copies_when when;
 };
 
 struct copies_range {
     scry_addr addr;
     uint32_t len;
     uint32_t at; /* in each copy */
-    bool once;
+    enum copies_when when;
 };
 
 struct copies {
     struct copies_range *ranges; /* those read twice before those read once, each by address */
     size_t count, cap;
     size_t twice_count;
+    size_t
+        nearest; /* of those read twice: the last of the first copy and the first of the second */
     size_t twice_size, once_size;
     unsigned char *data; /* first copy, second copy, once */
     size_t data_cap;
     struct copies_place *places; /* before they are made into ranges */
     size_t place_count, place_cap;
+    scry_addr near;
 };
 
 void copies_done(struct copies *c);
 
 /* What to read: begin, add places in any order, make ranges of them. */
 void copies_begin(struct copies *c);
-void copies_add(struct copies *c, scry_addr addr, size_t len, bool once);
+void copies_add(struct copies *c, scry_addr addr, size_t len, enum copies_when when);
+/* Whose two copies are to follow each other most closely. */
+void copies_put_near(struct copies *c, scry_addr addr);
 bool copies_make(struct copies *c);
 
-/* The ranges for the read. The second copy is read backwards: what lies next to the things read once is read
+/* The ranges for the read. The second copy is read backwards: what lies next to the things read in between is read
  * right before and right after them. `warm`: what is read twice is read once more before that, for nothing but to
  * bring it near, so that the two copies follow each other faster. */
 int copies_range_count(const struct copies *c, bool warm);

@@ -14,7 +14,8 @@
 #define CHUNK_SLACK    1024
 #define MAX_FRAME_SPAN 65536
 #define CFRAME_SIZE    24
-#define CHURN_LOOKS    256 /* check code objects one by one for so long after one was freed */
+#define CHURN_LOOKS    256 /* check code objects one by one for so long after one was freed ... */
+#define CHURN_NEW      8   /* ... or one was met for the first time */
 #define WARM_MOST      32  /* ranges; more take too long */
 #define FULL_FIRST     4   /* full readings after one that should have been quick and was not ... */
 #define FULL_MOST      1024
@@ -160,19 +161,23 @@ static void predict_fixed_parts(struct peek *p, struct python *py, const struct 
     p->tstate_len = tstate_span(l);
     /* Between two copies of the frames that agree, variables and all, one copy of the thread state says which of them
      * runs. Not so where the way there leads over the C stack, or where variables are not looked at. */
-    copies_add(&p->full, p->tstate, p->tstate_len, l->ts_current_frame != LAYOUT_NONE);
+    copies_add(&p->full, p->tstate, p->tstate_len,
+               l->ts_current_frame != LAYOUT_NONE ? COPIES_BETWEEN : COPIES_TWICE);
     if (has_generation(l))
-        copies_add(&p->full, t->interp + (scry_addr)l->is_code_object_generation, 8, true);
+        copies_add(&p->full, t->interp + (scry_addr)l->is_code_object_generation, 8,
+                   COPIES_BETWEEN);
     if (py->tstate_current_at)
-        copies_add(&p->full, py->tstate_current_at, 8, true);
+        copies_add(&p->full, py->tstate_current_at, 8, COPIES_AFTER);
 }
 
+/* What a frame runs cannot die before the frame does: if it is what is known, it was so then. That it has not died since is
+ * counted before. */
 static void predict_code(struct peek *p, struct python *py, const struct py_code *code)
 {
     struct code_place places[CODE_PLACES];
     size_t count = code_places(&py->layout, code, places);
     for (size_t i = 0; i < count; i++)
-        copies_add(&p->full, places[i].addr, places[i].len, true);
+        copies_add(&p->full, places[i].addr, places[i].len, COPIES_AFTER);
 }
 
 static size_t frame_size(const struct layout *l)
@@ -201,7 +206,7 @@ static void remember_recent(struct peek *p, const struct walk_place *places, siz
         remember(p->recent, &p->recent_next, places[i].addr);
     }
     for (size_t k = 0; k < RECENT; k++)
-        copies_add(&p->full, p->recent[k], single, false);
+        copies_add(&p->full, p->recent[k], single, COPIES_TWICE);
 }
 
 /* The same for the code that runs in them. */
@@ -232,7 +237,7 @@ static void predict_cframes(struct peek *p, struct python *py, const struct py_t
         at = cframe + (scry_addr)l->cframe_current_frame + 8;
     }
     for (size_t k = 0; k < RECENT; k++)
-        copies_add(&p->full, p->recent_cframes[k], CFRAME_SIZE, false);
+        copies_add(&p->full, p->recent_cframes[k], CFRAME_SIZE, COPIES_TWICE);
 }
 
 void peek_forget(struct peek *p)
@@ -253,8 +258,12 @@ void peek_learn(struct peek *p, struct python *py, const struct py_thread *t)
     predict_fixed_parts(p, py, t);
     for (size_t i = 0; i < count; i++) {
         size_t slack = places[i].room < CHUNK_SLACK ? places[i].room : CHUNK_SLACK;
-        copies_add(&p->full, places[i].addr, places[i].len + slack, places[i].fixed);
+        copies_add(&p->full, places[i].addr, places[i].len + slack, COPIES_TWICE);
+        if (places[i].room)
+            copies_put_near(&p->full, places[i].addr);
     }
+    if (count && l->if_size == LAYOUT_NONE)
+        copies_put_near(&p->full, places[0].addr);
     remember_recent(p, places, count, frame_size(l));
     if (l->cframe_current_frame != LAYOUT_NONE)
         predict_cframes(p, py, t);
@@ -355,8 +364,6 @@ static enum peek_result take_interpreter_frame(struct peek *p, const struct layo
     }
     if (!same_u64(b, l->if_code) || (f->count && !same_u64(b, l->if_instr)))
         return PEEK_MOVED;
-    if (!f->count)
-        p->saw_it_run = !same_u64(b, l->if_instr);
     struct found_frame *frame = found_add(f);
     if (!frame)
         return PEEK_MOVED;
@@ -376,8 +383,6 @@ static enum peek_result take_frame_object(struct peek *p, const struct layout *l
     if (!same_u64(b, l->fr_f_back) || !same_u64(b, l->fr_f_code) ||
         (f->count && raw_u32(b->first, l->fr_f_lasti) != raw_u32(b->second, l->fr_f_lasti)))
         return PEEK_MOVED;
-    if (!f->count)
-        p->saw_it_run = raw_u32(b->first, l->fr_f_lasti) != raw_u32(b->second, l->fr_f_lasti);
     struct found_frame *frame = found_add(f);
     if (!frame)
         return PEEK_MOVED;
@@ -401,6 +406,18 @@ static bool caller_unchanged(const struct peek *p, scry_addr caller, scry_addr c
     return !get_both(p, caller, len, &b) || memcmp(b.first.data, b.second.data, len) == 0;
 }
 
+/* Whether the innermost frame differs between the copies, with what was read behind it: there are its variables (3.11+).
+ * The instruction alone does not say, for from 3.14 on it is not written down at each step. */
+static bool leaf_changed(const struct peek *p, const struct layout *l, scry_addr leaf)
+{
+    const struct copies_range *r = copies_find(p->in_use, leaf, frame_size(l));
+    if (!r)
+        return false;
+    size_t into = (size_t)(leaf - r->addr);
+    size_t len = l->if_size == LAYOUT_NONE ? frame_size(l) : r->len - into;
+    return memcmp(copies_first(p->in_use, r) + into, copies_second(p->in_use, r) + into, len) != 0;
+}
+
 static enum peek_result walk_copies(struct peek *p, struct python *py, const struct py_thread *t)
 {
     const struct layout *l = &py->layout;
@@ -410,6 +427,7 @@ static enum peek_result walk_copies(struct peek *p, struct python *py, const str
     bool shim = false, met_outer = false;
     p->found.count = 0;
     enum peek_result r = current_frame(p, l, t, &at, &outer);
+    p->saw_it_run = r == PEEK_PROVED && leaf_changed(p, l, at);
     for (int steps = 0; r == PEEK_PROVED && at; steps++) {
         struct both b;
         if (steps > MAX_FRAMES || at & 7)
@@ -454,6 +472,12 @@ static bool read_generation(const struct peek *p, const struct layout *l, const 
     return g != NULL;
 }
 
+static void check_codes_for(struct peek *p, const struct layout *l, int looks)
+{
+    if (has_generation(l) && p->churn < looks)
+        p->churn = looks;
+}
+
 /* P4. A code object that is not known cannot be proved here: its names would be read while it runs.
  */
 static enum peek_result check_code_objects(struct peek *p, struct python *py,
@@ -479,7 +503,7 @@ static enum peek_result check_code_objects(struct peek *p, struct python *py,
             return PEEK_MISSED;
         if (has_generation(l) && code->generation == generation)
             continue;
-        p->churn = has_generation(l) ? CHURN_LOOKS : 0;
+        check_codes_for(p, l, code->generation ? CHURN_LOOKS : CHURN_NEW);
         if (!code_unchanged(p, l, code, &missed))
             return PEEK_MISSED;
         code_cache_stamp(&py->codes, addr, generation);
@@ -543,9 +567,9 @@ static bool make_quick(struct peek *p, const struct layout *l, const struct py_t
     for (int i = 0; i < 2; i++) {
         struct copies *c = &p->quick[i];
         copies_begin(c);
-        copies_add(c, p->kept.range.addr, p->kept.range.len, false);
-        copies_add(c, p->tstate, p->tstate_len, true);
-        copies_add(c, t->interp + (scry_addr)l->is_code_object_generation, 8, true);
+        copies_add(c, p->kept.range.addr, p->kept.range.len, COPIES_TWICE);
+        copies_add(c, p->tstate, p->tstate_len, COPIES_BETWEEN);
+        copies_add(c, t->interp + (scry_addr)l->is_code_object_generation, 8, COPIES_AFTER);
         if (!copies_make(c))
             return false;
     }
@@ -569,7 +593,7 @@ static void consider_quick(struct peek *p, struct python *py, const struct py_th
     for (size_t i = 0; r && i < p->last.count; i++)
         if (p->last.items[i].addr - r->addr >= r->len)
             r = NULL;
-    if (!r || r->once)
+    if (!r || r->when != COPIES_TWICE)
         return;
     keep_copy(p, r, generation);
     if (make_quick(p, l, t))
@@ -607,7 +631,7 @@ void peek_trust(struct peek *p, struct python *py, const struct py_thread *t)
     if (!p->has_guess || t->incomplete || py->tstate_current_at || !walk_copy(py, &w))
         return;
     const struct copies_range *r = copies_find(&p->full, w.addr, w.len);
-    if (!r || r->once || r->addr != w.addr || !copy_found(&p->last, w.found) ||
+    if (!r || r->when != COPIES_TWICE || r->addr != w.addr || !copy_found(&p->last, w.found) ||
         !copy_trusted(p, &w))
         return;
     p->kept.copy = p->trusted;
@@ -671,6 +695,23 @@ static size_t innermost_same(const struct found_frames *last, scry_addr end_of_s
     return i;
 }
 
+/* The outermost frame of the last stack is entered from C, and by the same way as then: what was found takes the place of
+ * the whole stack, and ends where that did. */
+static bool takes_all(struct peek *p, const struct layout *l, scry_addr at, scry_addr caller)
+{
+    if (!p->found.count || !p->last.count)
+        return false;
+    const struct found_frame *outermost = &p->last.items[p->last.count - 1];
+    size_t into = (size_t)(at - p->kept.range.addr);
+    if (at != outermost->addr || into + (size_t)l->if_size > p->kept.len)
+        return false;
+    struct raw kept = {p->kept.copy + into, (size_t)l->if_size};
+    struct found_frame *fresh = &p->found.items[p->found.count - 1];
+    fresh->is_entry = outermost->is_entry;
+    fresh->is_shim_entry = outermost->is_shim_entry;
+    return raw_u64(kept, l->if_previous) == caller;
+}
+
 /* The frames above those that stayed the same, into p->found. *ret_joint: where they join the last stack. */
 static enum peek_result walk_changed(struct peek *p, const struct layout *l, scry_addr at,
                                      size_t unchanged, size_t *ret_joint)
@@ -693,6 +734,10 @@ static enum peek_result walk_changed(struct peek *p, const struct layout *l, scr
         enum peek_result r = take_interpreter_frame(p, l, &b, at, &caller);
         if (r != PEEK_PROVED)
             return r;
+        if (takes_all(p, l, at, caller)) {
+            *ret_joint = last->count;
+            return PEEK_PROVED;
+        }
         if (caller >= at)
             return PEEK_MISSED;
         at = caller;
@@ -745,10 +790,11 @@ static enum peek_result judge_quick(struct peek *p, struct python *py, struct py
     enum peek_result result = current_frame(p, l, t, &leaf, &outer);
     if (result != PEEK_PROVED)
         return result;
+    p->saw_it_run = leaf_changed(p, l, leaf);
     if (!read_generation(p, l, t, &generation) || leaf - r->addr >= r->len)
         return PEEK_MISSED;
     if (generation != p->kept.generation) {
-        p->churn = CHURN_LOOKS;
+        check_codes_for(p, l, CHURN_LOOKS);
         return PEEK_MISSED;
     }
     size_t below = (size_t)(leaf - r->addr), joint;

@@ -24,16 +24,16 @@ struct source {
 };
 
 struct cython_sources {
-    const struct process *process;
+    const struct modules *modules;
     struct source files[MAX_FILES];
     size_t count;
 };
 
-struct cython_sources *cython_sources_new(const struct process *process)
+struct cython_sources *cython_sources_new(const struct modules *modules)
 {
     struct cython_sources *s = calloc(1, sizeof(*s));
     if (s)
-        s->process = process;
+        s->modules = modules;
     return s;
 }
 
@@ -49,9 +49,9 @@ void cython_sources_free(struct cython_sources *s)
     free(s);
 }
 
-static char *read_file(const struct process *process, const char *path)
+static char *read_file(const struct modules *modules, const char *path)
 {
-    int fd = process_open_path(process, path);
+    int fd = modules_open_path(modules, path);
     struct stat st;
     char *text = NULL;
     if (fd < 0)
@@ -117,7 +117,7 @@ static struct source *find_source(struct cython_sources *s, const char *path)
     if (s->count == MAX_FILES)
         return NULL;
     struct source *f = &s->files[s->count];
-    *f = (struct source){.path = strdup(path), .text = read_file(s->process, path)};
+    *f = (struct source){.path = strdup(path), .text = read_file(s->modules, path)};
     if (!f->path) {
         free(f->text);
         return NULL;

@@ -2,7 +2,7 @@
 #ifndef SCRY_DWARF_CYTHON_H
 #define SCRY_DWARF_CYTHON_H
 
-#include "access/process.h"
+#include "dwarf/module.h"
 
 struct cython_place {
     const char *file; /* lives as long as the sources */
@@ -10,7 +10,8 @@ struct cython_place {
 };
 
 struct cython_sources;
-struct cython_sources *cython_sources_new(const struct process *process);
+/* The modules must outlive it. */
+struct cython_sources *cython_sources_new(const struct modules *modules);
 void cython_sources_free(struct cython_sources *s);
 /* The place in the .pyx for this line of a generated file (a path in the target's view); false if
  * the file is not there or not Cython's. Files are read once. */

@@ -29,8 +29,11 @@ static bool is_the_file(int fd, const struct mapping *m)
 
 /* By the mapping itself where the kernel lets us; else by its path, if that is still the same file.
  * The kernel names the files of a process in a chroot as we see them: hence the last try. */
-static int open_mapped(const struct process *process, const struct mapping *m)
+static int open_mapped(const struct modules *ms, const struct mapping *m)
 {
+    const struct process *process = ms->process;
+    if (!process)
+        return ms->source.open_mapping(m, ms->source.context);
     int fd = process_open_mapping(process, m->start, m->end);
     if (fd >= 0 || m->deleted)
         return fd;
@@ -91,7 +94,7 @@ static void open_binary(struct modules *ms, struct binary *b, const struct mappi
         if (m->end - m->start <= MAX_VDSO)
             open_image(ms, b, m->start, m->end - m->start);
     } else {
-        int fd = open_mapped(ms->process, m);
+        int fd = open_mapped(ms, m);
         if (fd < 0 || elf_open(fd, &b->elf) < 0)
             open_remains(ms, b);
     }
@@ -146,6 +149,11 @@ void modules_init(struct modules *m, const struct process *process, struct mem *
     *m = (struct modules){.process = process, .mem = mem};
 }
 
+void modules_init_from(struct modules *m, const struct modules_source *source, struct mem *mem)
+{
+    *m = (struct modules){.source = *source, .mem = mem};
+}
+
 void modules_done(struct modules *m)
 {
     for (size_t i = 0; i < m->binary_count; i++)
@@ -186,11 +194,23 @@ static bool keeps_all(const struct module *old, size_t old_count, const struct m
     return true;
 }
 
+/* The paths stay the source's. */
+static int copy_maps(const struct maps *from, struct maps *ret)
+{
+    *ret = (struct maps){.items = calloc(from->count + 1, sizeof(*ret->items))};
+    if (!ret->items)
+        return -SCRY_E_NO_MEMORY;
+    if (from->count)
+        memcpy(ret->items, from->items, from->count * sizeof(*ret->items));
+    ret->count = from->count;
+    return 0;
+}
+
 int modules_refresh(struct modules *ms, scry_nsec now)
 {
     struct maps maps;
     ms->read_at = now;
-    int r = maps_read(ms->process, &maps, NULL);
+    int r = ms->process ? maps_read(ms->process, &maps, NULL) : copy_maps(ms->source.maps, &maps);
     if (r < 0)
         return r;
     struct module *fresh = calloc(maps.count + 1, sizeof(*fresh));
@@ -248,10 +268,16 @@ const struct module *modules_find(struct modules *m, scry_addr addr)
 
 /* ---- separate debug files ---- */
 
+int modules_open_path(const struct modules *m, const char *path)
+{
+    return m->process ? process_open_path(m->process, path)
+                      : m->source.open_path(path, m->source.context);
+}
+
 struct elf_file *modules_open_elf(const struct modules *m, const char *path)
 {
     struct elf_file *elf;
-    int fd = process_open_path(m->process, path);
+    int fd = modules_open_path(m, path);
     return fd >= 0 && elf_open(fd, &elf) == 0 ? elf : NULL;
 }
 
@@ -284,7 +310,7 @@ static struct elf_file *open_by_build_id(const struct modules *m, const char *bu
 static bool crc_matches(const struct modules *m, const char *path, uint32_t wanted)
 {
     static const size_t step = 1 << 16;
-    int fd = process_open_path(m->process, path);
+    int fd = modules_open_path(m, path);
     unsigned char *bytes = fd >= 0 ? malloc(step) : NULL;
     unsigned long crc = crc32(0, NULL, 0);
     ssize_t got = -1;

@@ -36,10 +36,20 @@ struct module {
     bool bias_tried, has_bias;
 };
 
+/* A process that is no more: what was mapped, and where its files are now. Paths are in its view;
+ * both functions return a descriptor, or -1. */
+struct modules_source {
+    const struct maps *maps;
+    int (*open_mapping)(const struct mapping *m, void *context);
+    int (*open_path)(const char *path, void *context);
+    void *context;
+};
+
 struct modules {
-    const struct process *process; /* the caller's */
-    struct mem *mem;               /* the caller's */
-    struct module *items;          /* by address */
+    const struct process *process; /* the caller's; NULL where there is a source */
+    struct modules_source source;
+    struct mem *mem;      /* the caller's */
+    struct module *items; /* by address */
     size_t count;
     struct binary **binaries;
     size_t binary_count, binary_cap;
@@ -49,6 +59,8 @@ struct modules {
 };
 
 void modules_init(struct modules *m, const struct process *process, struct mem *mem);
+/* The source's maps must outlive it. */
+void modules_init_from(struct modules *m, const struct modules_source *source, struct mem *mem);
 void modules_done(struct modules *m);
 /* Look at the memory map again. Returns 0 or -SCRY_E_GONE, -SCRY_E_PERMISSION, -SCRY_E_NO_MEMORY. */
 int modules_refresh(struct modules *m, scry_nsec now);
@@ -57,7 +69,8 @@ const struct module *modules_find(struct modules *m, scry_addr addr);
 
 /* A file of debug information that belongs to this binary, opened; NULL if there is none. */
 struct elf_file *binary_open_debug(const struct modules *m, const struct binary *b);
-/* Any file of the target's, by a path in its view. */
+/* Any file of the target's, by a path in its view. A descriptor, or negative. */
+int modules_open_path(const struct modules *m, const char *path);
 struct elf_file *modules_open_elf(const struct modules *m, const char *path);
 
 #endif

@@ -117,7 +117,7 @@ static void map_cython(struct symbolizer *s, struct native_code *c)
     if (!c->file[0] || !c->line)
         return;
     if (!s->cython)
-        s->cython = cython_sources_new(s->modules->process);
+        s->cython = cython_sources_new(s->modules);
     struct cython_place found;
     if (!s->cython || !cython_sources_find(s->cython, c->file, c->line, &found))
         return;

@@ -5,13 +5,15 @@
  *       that stack: nothing is read.
  *   L2  Any other thread is peeked at (cpython/peek.h): one vectored read for all of them, no
  *       stop. What peek proves is taken.
- *   L3  Where peek finds the stack changing under the reading, the thread is stopped, alone, and
- *       read.
+ *   L3  Where peek finds the stack changing under the reading it is made once more; if that fails,
+ *       too, the thread is stopped, alone, and read; unless it happens to wait for the very CPU that
+ *       runs scry: then it stands already.
  *   L4  Fast code is caught changing more often than slow code, and what is read after the stop is
  *       a later moment: taking peeks whenever they succeed would make fast code look like its slow
- *       callers. So a thread whose peeks fail more than MOVED_LIMIT of the time is stopped for each
- *       look, whatever a peek would say; now and then one is made only to see whether that is still
- *       so. A thread that is met for the first time counts as one of these.
+ *       callers. So a thread whose peeks fail more than MOVED_LIMIT of the time (BLIND_LIMIT up to
+ *       3.10) is stopped for each look, whatever a peek would say; now and then some are made only
+ *       to see whether that is still so. A thread that is met for the first time counts as one of
+ *       these.
  *
  * With BLOCKING_NEVER nothing is stopped and what could not be proved is marked torn. One thread's
  * trouble costs its own sample only. */
@@ -28,11 +30,13 @@
 /* A thread that holds the GIL is taken to run for so long. */
 #define ACTIVITY_EVERY (1000 * 1000ULL)
 #define MOVED_LIMIT    0.06
-#define MOVED_MEMORY   256 /* moved_share is that of so many peeks */
-#define MOVED_PRIOR     64 /* and begins as if there had been so many */
-#define STILL_EVIDENCE 0.5
+#define BLIND_LIMIT    0.01 /* where a peek can be fooled */
+#define MOVED_MEMORY   256  /* moved_share is that of so many peeks */
+#define MOVED_PRIOR    64   /* and begins as if there had been so many */
+#define STILL_EVIDENCE 0.2
 #define PROBE_EVERY    8
 #define PROBE_PEEKS    7
+#define LEARN_PEEKS    31 /* so many at a time until FIRST_PEEKS are known */
 #define WARM_AFTER     (50 * 1000ULL)
 #define SWIFT_TRIES    3
 #define SWIFT_BASE                                                                                 \
@@ -44,7 +48,7 @@
 #define LOOK_AGAIN      1 /* threads were added meanwhile */
 #define NAME_EVERY      (200 * 1000 * 1000ULL)
 #define STOP_TRIES      4
-#define FIRST_PEEKS     64    /* made at every look, to learn quickly */
+#define FIRST_PEEKS     512   /* made at every look, to learn quickly */
 #define STOP_SHARE      10    /* threads are stopped for at most 1/10 of the time */
 #define STOP_CHARGE     20000 /* nanoseconds, for the stop itself */
 #define STOP_CREDIT_MAX (200 * 1000 * 1000ULL)
@@ -219,6 +223,25 @@ static int read_asleep(struct target *t, const struct look *look, struct known_t
     return r;
 }
 
+/* It is ready to run, but it is scry that has the CPU: read it, and see that this was so all the time. On a busy
+ * machine that is common, and a stop then takes as long as the thread has to wait. Who has the CPU does not depend on
+ * what the thread does, so the shares stay true. */
+static int read_waiting(struct target *t, const struct look *look, struct known_thread *k,
+                        bool *ret_proved)
+{
+    uint64_t switches;
+    *ret_proved = false;
+    if (!k->watched || look->native || !task_watch_waits(&k->watch, &switches))
+        return 0;
+    int r = walk_and_visit(t, look, k);
+    *ret_proved = r == 0 && !is_doubtful(k) && task_watch_waited(&k->watch, switches);
+    if (*ret_proved) {
+        k->torn = false;
+        learn(t, k);
+    }
+    return r;
+}
+
 /* As it runs: the last resort where nothing may be stopped. */
 static int read_running(struct target *t, const struct look *look, struct known_thread *k)
 {
@@ -248,6 +271,12 @@ static int read_surely(struct target *t, const struct look *look, struct known_t
         bool proved;
         int r = read_asleep(t, look, k, &proved);
         if ((proved && !(wants_registers(look, k) && may_stop(t, look))) || r == -SCRY_E_GONE)
+            return r;
+    }
+    if (look->blocking == BLOCKING_AUTO && k->activity != TASK_BLOCKED) {
+        bool proved;
+        int r = read_waiting(t, look, k, &proved);
+        if (proved || r == -SCRY_E_GONE)
             return r;
     }
     if (may_stop(t, look)) {
@@ -280,18 +309,20 @@ static void remember_peek(struct known_thread *k, bool moved)
     k->moved_share += ((moved ? 1.0 : 0.0) - k->moved_share) * evidence / known;
 }
 
-static bool stops_each_time(const struct known_thread *k, const struct look *look)
+static bool stops_each_time(const struct target *t, const struct known_thread *k,
+                            const struct look *look)
 {
-    return look->blocking == BLOCKING_AUTO && k->moved_share > MOVED_LIMIT;
+    double limit = peek_sees_variables(t->python) ? MOVED_LIMIT : BLIND_LIMIT;
+    return look->blocking == BLOCKING_AUTO && k->moved_share > limit;
 }
 
-static bool wants_peek(struct known_thread *k, const struct look *look)
+static bool wants_peek(const struct target *t, struct known_thread *k, const struct look *look)
 {
     if (look->blocking == BLOCKING_ALWAYS || look->visit || !peek_has_guess(k->peek))
         return false;
     if (look->native && (look->blocking != BLOCKING_NEVER || k->activity == TASK_BLOCKED))
         return false;
-    if (!stops_each_time(k, look))
+    if (!stops_each_time(t, k, look))
         return true;
     if (k->peeks < FIRST_PEEKS)
         return true;
@@ -394,11 +425,22 @@ static enum peek_result peek_again(struct target *t, struct known_thread *k)
     return result;
 }
 
+/* The stack changed under the reading, which takes a microsecond: the next one mostly succeeds, and what it sees is
+ * as far from the moment that was meant as what a stop would show, or nearer. Not where a peek can be fooled. */
+static enum peek_result peek_once_more(struct target *t, struct known_thread *k)
+{
+    bool ok, new_threads;
+    if (!peek_sees_variables(t->python) || read_peeks(t, &k, 1, &ok, &new_threads) < 0 || !ok)
+        return PEEK_MOVED;
+    return peek_judge(k->peek, t->python, &k->python);
+}
+
 /* Peeks made only to learn how often they fail: where a thread is stopped for each look they cost it nothing, and
  * the sooner it is known the fewer stops there are. */
 static void try_peeks(struct target *t, struct known_thread *k)
 {
-    for (int i = 0; i < PROBE_PEEKS; i++) {
+    int count = k->peeks < FIRST_PEEKS ? LEARN_PEEKS : PROBE_PEEKS;
+    for (int i = 0; i < count; i++) {
         bool ok, new_threads;
         if (read_peeks(t, &k, 1, &ok, &new_threads) < 0 || !ok)
             return;
@@ -409,24 +451,32 @@ static void try_peeks(struct target *t, struct known_thread *k)
     }
 }
 
+static bool is_proved(struct known_thread *k, enum peek_result result)
+{
+    if (result != PEEK_PROVED && result != PEEK_SAME)
+        return false;
+    if (!is_doubtful(k))
+        return true;
+    peek_reset(k->peek);
+    return false;
+}
+
 static int finish_peek(struct target *t, const struct look *look, struct known_thread *k,
                        enum peek_result result)
 {
-    bool stopped_anyway = stops_each_time(k, look);
+    bool stopped_anyway = stops_each_time(t, k, look);
     if (result == PEEK_MISSED)
         result = peek_again(t, k);
-    bool proved = result == PEEK_PROVED || result == PEEK_SAME;
-    if (proved && is_doubtful(k)) {
-        peek_reset(k->peek);
-        proved = false;
-    }
+    bool proved = is_proved(k, result);
     if (result != PEEK_MISSED)
         remember_peek(k, !proved);
     else
         t->private->must_meet = true;
+    t->stats.moved += !proved;
     if (stopped_anyway)
         try_peeks(t, k);
-    t->stats.moved += !proved;
+    else if (result == PEEK_MOVED)
+        proved = is_proved(k, peek_once_more(t, k));
     /* Without credit left for a stop, a true stack is better than a torn one. */
     if (proved && (!stopped_anyway || !may_stop(t, look))) {
         k->torn = stopped_anyway && !peek_sees_variables(t->python);
@@ -523,7 +573,7 @@ static int plan_look(struct target *t, const struct look *look, scry_nsec now, s
         if (!k->wanted)
             continue;
         t->stats.reused += !read;
-        if (read && wants_peek(k, look))
+        if (read && wants_peek(t, k, look))
             plan->read[plan->peeks++] = k;
         else if (read)
             plan->read[p->reader_cap + plan->others++] = k;

@@ -41,17 +41,33 @@ const char *native_state_word(enum native_state state)
     }
 }
 
-struct native *native_new(const struct process *process, struct mem *mem, const struct python *py,
-                          bool all)
+static struct native *make(const struct python *py, bool all)
 {
     struct native *n = calloc(1, sizeof(*n));
     if (!n)
         return NULL;
-    modules_init(&n->modules, process, mem);
     unwinder_init(&n->unwinder, &n->modules);
     symbolizer_init(&n->symbolizer, &n->modules);
     n->all = all;
     n->python_binary = py->binary ? py->binary : "";
+    return n;
+}
+
+struct native *native_new(const struct process *process, struct mem *mem, const struct python *py,
+                          bool all)
+{
+    struct native *n = make(py, all);
+    if (n)
+        modules_init(&n->modules, process, mem);
+    return n;
+}
+
+struct native *native_new_from(const struct modules_source *source, struct mem *mem,
+                               const struct python *py, bool all)
+{
+    struct native *n = make(py, all);
+    if (n)
+        modules_init_from(&n->modules, source, mem);
     return n;
 }
 
@@ -138,18 +154,24 @@ static bool copy_stack(struct native *n, struct native_thread *t, scry_addr sp)
     return true;
 }
 
+/* All but the registers, which are known. */
+static void capture_stack(struct native *n, struct native_thread *t, struct python *py,
+                          const struct py_thread *python, scry_nsec now)
+{
+    scry_addr sp = n->registers.value[REGISTER_SP];
+    if (!find_stack(n, t, sp, now) || !copy_stack(n, t, sp))
+        return;
+    n->captured = python_entries(py, python, &n->entries) == 0;
+}
+
 void native_capture(struct native *n, struct native_thread *t, struct python *py,
                     const struct py_thread *python, pid_t tid, bool stopped, scry_nsec now)
 {
     n->captured = false;
     int r = stopped ? registers_of_stopped(tid, &n->registers)
                     : registers_of_blocked(n->modules.process, tid, &n->registers);
-    if (r < 0)
-        return;
-    scry_addr sp = n->registers.value[REGISTER_SP];
-    if (!find_stack(n, t, sp, now) || !copy_stack(n, t, sp))
-        return;
-    n->captured = python_entries(py, python, &n->entries) == 0;
+    if (r == 0)
+        capture_stack(n, t, py, python, now);
 }
 
 /* ---- after it was let go ---- */
@@ -208,4 +230,17 @@ void native_finish(struct native *n, struct native_thread *t, const struct py_th
     t->need_stop = n->unwound.end == UNWIND_NEEDS_REGISTER;
     t->merged.version = ++n->next_version;
     native_merge(n, python, &t->merged);
+}
+
+/* ---- of a process that is no more ---- */
+
+void native_read_dead(struct native *n, struct native_thread *t, struct python *py,
+                      const struct py_thread *python, const struct registers *registers)
+{
+    do {
+        n->captured = false;
+        n->registers = *registers;
+        capture_stack(n, t, py, python, 0);
+        native_finish(n, t, python, 0);
+    } while (t->want_more);
 }

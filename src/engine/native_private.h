@@ -35,6 +35,8 @@ struct native_thread {
 
 struct native *native_new(const struct process *process, struct mem *mem, const struct python *py,
                           bool all);
+struct native *native_new_from(const struct modules_source *source, struct mem *mem,
+                               const struct python *py, bool all);
 void native_free(struct native *n);
 struct native_thread *native_thread_new(void);
 void native_thread_free(struct native_thread *t);
@@ -47,6 +49,10 @@ void native_capture(struct native *n, struct native_thread *t, struct python *py
 /* After it was let go: unwind what was copied, and merge. */
 void native_finish(struct native *n, struct native_thread *t, const struct py_thread *python,
                    scry_nsec now);
+
+/* The same for a process that stands still for ever. */
+void native_read_dead(struct native *n, struct native_thread *t, struct python *py,
+                      const struct py_thread *python, const struct registers *registers);
 
 /* native_roles.c: what a function is to the merge. */
 enum native_role {

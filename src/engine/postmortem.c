@@ -2,9 +2,11 @@
  * the files it had mapped, if they are still the same. Whether they are is told by their build ids. */
 #include "engine/postmortem.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdalign.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,9 +19,11 @@
 #include "access/task.h"
 #include "binary/build_id.h"
 #include "cpython/thread_ids.h"
+#include "engine/native_private.h"
 #include "engine/short_path.h"
 
 #define FILES_MAX 4096
+#define PAGE      4096
 
 /* A file that was mapped, as it is now. */
 struct mapped_file {
@@ -42,6 +46,9 @@ struct postmortem_private {
     struct py_threads threads;
     struct thread_name *names; /* one per thread */
     struct snapshot snapshot;
+    struct native *native;                 /* NULL: not asked for */
+    struct native_thread **native_threads; /* one per thread of the last look */
+    size_t native_count;
     struct short_paths short_paths;
 };
 
@@ -202,6 +209,24 @@ static const struct core_file *file_at(const struct core *c, scry_addr addr)
     return NULL;
 }
 
+/* gcore leaves out what can be had from the files, and with it what it was mapped for: the file says. */
+static bool holds_code(const struct mapped_file *f, uint64_t offset)
+{
+    const Elf64_Ehdr *head = f && f->data ? (const void *)f->data : NULL;
+    if (!head || f->size < sizeof(*head) || head->e_phentsize != sizeof(Elf64_Phdr) ||
+        head->e_phoff % alignof(Elf64_Phdr) || head->e_phoff > f->size ||
+        head->e_phnum > (f->size - head->e_phoff) / sizeof(Elf64_Phdr))
+        return false;
+    const Elf64_Phdr *parts = (const void *)(f->data + head->e_phoff);
+    for (size_t i = 0; i < head->e_phnum; i++) {
+        uint64_t start = parts[i].p_offset & ~(uint64_t)(PAGE - 1);
+        if (parts[i].p_type == PT_LOAD && (parts[i].p_flags & PF_X) && offset >= start &&
+            offset - start < parts[i].p_filesz)
+            return true;
+    }
+    return false;
+}
+
 /* As /proc/PID/maps would show it: what was a file, whether or not the core has it, and all else
  * that it has. */
 static int make_maps(struct postmortem *p)
@@ -221,7 +246,7 @@ static int make_maps(struct postmortem *p)
             .inode = 1,
             .read = true,
             .write = s && s->write,
-            .exec = s && s->exec,
+            .exec = s ? s->exec : holds_code(find_file(p->private, f->path), f->offset),
             .deleted = f->deleted,
             .path = f->path,
         };
@@ -317,6 +342,29 @@ static int open_in_sysroot(const char *path, void *context)
     return open_regular(joined);
 }
 
+static int open_mapped_now(const struct mapping *m, void *context)
+{
+    return open_for_python(m, false, context);
+}
+
+static int open_path_now(const char *path, void *context)
+{
+    const struct postmortem *p = context;
+    return open_in_sysroot(path, p->private);
+}
+
+static int begin_native(struct postmortem *p, bool all)
+{
+    struct modules_source source = {
+        .maps = &p->maps,
+        .open_mapping = open_mapped_now,
+        .open_path = open_path_now,
+        .context = p,
+    };
+    p->private->native = native_new_from(&source, p->mem, p->python, all);
+    return p->private->native ? 0 : -SCRY_E_NO_MEMORY;
+}
+
 static int check_options(const struct postmortem_options *o, struct error *err)
 {
     struct stat st;
@@ -363,6 +411,8 @@ static int open_parts(struct postmortem *p, const struct postmortem_options *o, 
         buf_add_str(&p->command, p->core.command[0] ? p->core.command : p->core.name);
     }
     r = find_python(p, o->core, err);
+    if (r == 0 && (o->native || o->native_all))
+        r = begin_native(p, o->native_all);
     if (r == 0 && p->core.missing)
         warn(p, "the core file is cut off: %llu bytes are missing",
              (unsigned long long)p->core.missing);
@@ -395,11 +445,22 @@ int postmortem_open(const struct postmortem_options *options, struct postmortem 
     return 0;
 }
 
+static void forget_native(struct postmortem_private *v)
+{
+    for (size_t i = 0; i < v->native_count; i++)
+        native_thread_free(v->native_threads[i]);
+    free(v->native_threads);
+    v->native_threads = NULL;
+    v->native_count = 0;
+}
+
 void postmortem_close(struct postmortem *p)
 {
     if (!p)
         return;
     struct postmortem_private *v = p->private;
+    forget_native(v);
+    native_free(v->native);
     python_free(p->python);
     mem_close(p->mem);
     free(p->maps.items);
@@ -469,6 +530,22 @@ static const struct core_thread *core_thread(const struct core *c, pid_t tid)
     return NULL;
 }
 
+/* A thread that is not in the core, or whose stack is not, keeps its Python frames. */
+static const struct merged_stack *read_native(struct postmortem *p, const struct py_thread *python)
+{
+    struct postmortem_private *v = p->private;
+    const struct core_thread *thread = core_thread(&p->core, python->ns_tid);
+    struct registers registers;
+    struct native_thread *t = v->native_threads ? native_thread_new() : NULL;
+    if (!t)
+        return NULL;
+    v->native_threads[v->native_count++] = t;
+    native_forget(t);
+    if (thread && registers_of_dead(thread->registers, thread->registers_size, &registers) == 0)
+        native_read_dead(v->native, t, p->python, python, &registers);
+    return &t->merged;
+}
+
 static void describe(struct postmortem *p, size_t i, struct thread_state *state)
 {
     const struct py_thread *python = &p->private->threads.items[i];
@@ -481,6 +558,7 @@ static void describe(struct postmortem *p, size_t i, struct thread_state *state)
         .name = p->private->names[i].text,
         .active = call < 0,
         .owns_gil = python->owns_gil,
+        .merged = p->private->native ? read_native(p, python) : NULL,
     };
     const char *name = call >= 0 ? syscall_name(call) : NULL;
     if (name)
@@ -503,6 +581,9 @@ int postmortem_look(struct postmortem *p,
     v->snapshot.threads = calloc(v->threads.count + 1, sizeof(*v->snapshot.threads));
     if (!v->names || !v->snapshot.threads)
         return -SCRY_E_NO_MEMORY;
+    forget_native(v);
+    if (v->native)
+        v->native_threads = calloc(v->threads.count + 1, sizeof(struct native_thread *));
     fill_thread_ids(p);
     read_names(p);
     for (size_t i = 0; i < v->threads.count; i++) {

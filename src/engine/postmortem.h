@@ -9,8 +9,9 @@
 
 struct postmortem_options {
     const char *core;
-    const char *exe;     /* where the executable lies now; NULL = where it was */
-    const char *sysroot; /* a folder with the files of the machine the core is of; NULL = "/" */
+    const char *exe;         /* where the executable lies now; NULL = where it was */
+    const char *sysroot;     /* a folder with the files of the machine the core is of; NULL = "/" */
+    bool native, native_all; /* native frames, too; and those of the interpreter itself */
 };
 
 struct postmortem {

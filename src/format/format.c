@@ -14,6 +14,14 @@ const struct format formats[] = {
         .write = flamegraph_write,
     },
     {
+        .name = "html",
+        .extension = "html",
+        .summary = "report in one page: flame graph, inverted, time line, tables, source",
+        .what = "report",
+        .hint = "open it in a browser",
+        .write = html_write,
+    },
+    {
         .name = "raw",
         .extension = "txt",
         .summary = "folded stacks, one line per distinct stack with its number of samples",

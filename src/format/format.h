@@ -19,9 +19,10 @@ struct format_options {
     bool mark_torn;      /* a frame [torn] on top of stacks that could not be proved */
     bool processes;      /* -s: a root frame per process */
     bool hosts;          /* a root frame per host, outside of the processes */
-    bool any_run;        /* leave out what differs from run to run: recordings are compared */
-    const char *title;   /* for a person; "" = the format's own */
-    const char *tool;    /* "scry" or "py-spy": what the exporter calls itself */
+    bool no_source;    /* read no source files: who sees the result may not be who may read them */
+    bool any_run;      /* leave out what differs from run to run: recordings are compared */
+    const char *title; /* for a person; "" = the format's own */
+    const char *tool;  /* "scry" or "py-spy": what the exporter calls itself */
 };
 
 struct format {

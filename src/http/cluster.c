@@ -330,7 +330,7 @@ int cluster_new(struct server *s, struct cluster **ret, struct error *err)
 int cluster_start(struct cluster *c, struct error *err)
 {
     const struct serve_options *o = &c->server->options;
-    if (!o->peer_count && !o->peers_dns && !o->ray)
+    if (!o->peer_count && !o->peers_dns && !o->ray && !o->dask)
         return 0;
     if (pthread_create(&c->thread, NULL, watch, c) != 0)
         return error_set(err, -SCRY_E_NO_MEMORY, "a thread cannot be started");

@@ -9,14 +9,23 @@
 #define DNS_MS  5000
 #define LIST_MS 5000
 
-/* With the lock held: what a source no longer names is gone, unless another does. */
-static void forget(struct cluster *c, unsigned source)
+void cluster_forget(struct cluster *c, unsigned source)
 {
     for (size_t i = 0; i < c->count; i++) {
         struct peer *p = c->peers[i];
         p->sources &= ~source;
         p->gone = p->sources == 0;
     }
+}
+
+bool cluster_covers(const struct cluster *c, const char *ip, unsigned source)
+{
+    for (size_t i = 0; i < c->count; i++) {
+        const struct peer *p = c->peers[i];
+        if (!p->gone && p->ips && ip_list_has(p->ips, ip) && !(p->sources & source))
+            return true;
+    }
+    return false;
 }
 
 /* A name that cannot be resolved just now keeps what it had. */
@@ -31,7 +40,7 @@ static void ask_dns(struct cluster *c, const char *name)
     if (getaddrinfo(host, NULL, &hints, &found) != 0)
         return;
     pthread_mutex_lock(&c->lock);
-    forget(c, SOURCE_DNS);
+    cluster_forget(c, SOURCE_DNS);
     for (const struct addrinfo *a = found; a; a = a->ai_next) {
         bool six = a->ai_family == AF_INET6;
         if (getnameinfo(a->ai_addr, a->ai_addrlen, host, sizeof(host), NULL, 0, NI_NUMERICHOST) ||
@@ -55,6 +64,8 @@ void cluster_discover(struct cluster *c)
     if (now >= c->list_next) {
         if (o->ray)
             ray_discover(c);
+        if (o->dask)
+            dask_discover(c);
         c->list_next = now + LIST_MS;
     }
 }

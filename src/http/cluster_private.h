@@ -78,8 +78,12 @@ bool cluster_parse_address(const char *text, uint16_t port, bool tls, char addre
 /* cluster_discover.c: names in, peers out. */
 void cluster_discover(struct cluster *c);
 
-/* ray.c */
+/* With the lock held: what a source no longer names is gone, unless another names it. */
+void cluster_forget(struct cluster *c, unsigned source);
+/* With the lock held: whether a node that another source named has the address already. */
+bool cluster_covers(const struct cluster *c, const char *ip, unsigned source);
+
 void ray_discover(struct cluster *c);
-struct json;
+void dask_discover(struct cluster *c);
 
 #endif

@@ -131,7 +131,8 @@ int inside_convert(struct server *s, const struct request *rq, struct reply *re,
 {
     const char *argv[WORDS_MAX + 1];
     size_t n = 0;
-    const char *fixed[] = {"convert", "-f", view->format, "-o", "-", "--partial"};
+    /* The names of source files come from the programs, and what this process may read not everybody may who asks it. */
+    const char *fixed[] = {"convert", "-f", view->format, "-o", "-", "--partial", "--no-source"};
     for (; n < ARRAY_LEN(fixed); n++)
         argv[n] = fixed[n];
     if (view->threads)

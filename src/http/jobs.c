@@ -21,12 +21,21 @@ struct busy { /* a process that is being recorded */
     uint64_t start_time;
 };
 
+struct shown {
+    pid_t pid; /* 0 = idle */
+    char id[STORE_ID_MAX];
+};
+
 struct jobs {
     struct jobs_config config;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct job *first; /* that wait or run, or that somebody still looks at; oldest first */
     struct busy *busy; /* one per thread; pid 0 = idle */
+    /* The same for who only wants to know what is being recorded: `lock` is held while the store
+     * writes, and a list of processes must not wait for a disk. */
+    pthread_mutex_t shown_lock;
+    struct shown *shown;
     pthread_t *threads;
     unsigned thread_count;
     unsigned coordinators;
@@ -335,6 +344,15 @@ static struct job *next_target(struct jobs *jobs, size_t *ret_part)
     return NULL;
 }
 
+static void show(struct jobs *jobs, const struct busy *busy, pid_t pid, const char *id)
+{
+    struct shown *shown = &jobs->shown[busy - jobs->busy];
+    pthread_mutex_lock(&jobs->shown_lock);
+    shown->pid = pid;
+    snprintf(shown->id, sizeof(shown->id), "%s", id);
+    pthread_mutex_unlock(&jobs->shown_lock);
+}
+
 /* With the lock held; gives it up while the target is recorded. */
 static void see_to(struct jobs *jobs, struct busy *busy, struct job *job, size_t part)
 {
@@ -348,9 +366,11 @@ static void see_to(struct jobs *jobs, struct busy *busy, struct job *job, size_t
         *busy = (struct busy){.pid = t->pid, .start_time = t->start_time};
         t->state = JOB_RECORDING;
         job_begins(jobs, job);
+        show(jobs, busy, t->pid, job->id);
         jobs_unlock(jobs);
         run_target(jobs, job, part);
         jobs_lock(jobs);
+        show(jobs, busy, 0, "");
         *busy = (struct busy){0};
         pthread_cond_broadcast(&jobs->changed);
     }
@@ -422,10 +442,12 @@ int jobs_new(const struct jobs_config *config, struct jobs **ret, struct error *
     pthread_cond_init(&jobs->changed, &clock);
     pthread_condattr_destroy(&clock);
     pthread_mutex_init(&jobs->lock, NULL);
+    pthread_mutex_init(&jobs->shown_lock, NULL);
+    jobs->shown = calloc(config->running, sizeof(*jobs->shown));
     jobs->busy = calloc(config->running, sizeof(*jobs->busy));
     jobs->threads = calloc(config->running, sizeof(*jobs->threads));
     jobs_lock(jobs);
-    bool started = jobs->busy && jobs->threads;
+    bool started = jobs->busy && jobs->shown && jobs->threads;
     while (started && jobs->thread_count < config->running)
         started = start_thread(jobs);
     jobs_unlock(jobs);
@@ -458,6 +480,8 @@ void jobs_free(struct jobs *jobs)
     }
     pthread_cond_destroy(&jobs->changed);
     pthread_mutex_destroy(&jobs->lock);
+    pthread_mutex_destroy(&jobs->shown_lock);
+    free(jobs->shown);
     free(jobs->busy);
     free(jobs->threads);
     free(jobs);
@@ -691,13 +715,11 @@ unsigned job_wait(struct jobs *jobs, struct job *job, unsigned seen, unsigned ti
 void jobs_recording_of(struct jobs *jobs, pid_t pid, char to[static STORE_ID_MAX])
 {
     to[0] = '\0';
-    jobs_lock(jobs);
-    for (const struct job *job = jobs->first; job; job = job->next)
-        for (size_t i = 0; i < job->target_count; i++)
-            if (job->targets[i].pid == pid && !job->targets[i].remote &&
-                job->targets[i].state == JOB_RECORDING)
-                snprintf(to, STORE_ID_MAX, "%s", job->id);
-    jobs_unlock(jobs);
+    pthread_mutex_lock(&jobs->shown_lock);
+    for (unsigned i = 0; i < jobs->config.running; i++)
+        if (jobs->shown[i].pid == pid)
+            memcpy(to, jobs->shown[i].id, STORE_ID_MAX);
+    pthread_mutex_unlock(&jobs->shown_lock);
 }
 
 void jobs_each(struct jobs *jobs, void (*each)(void *context, const struct job *job), void *context)

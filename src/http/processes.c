@@ -24,11 +24,13 @@
 #include "http/facts.h"
 #include "http/jobs.h"
 #include "http/json_in.h"
+#include "http/listeners.h"
 #include "http/pod.h"
 #include "http/reply.h"
 #include "util/json.h"
 
 #define FRESH_MS     1000
+#define STALE_MS     5000  /* so old may the list be that is given out while a new one is made */
 #define ASK_MS       2000  /* at most so often is scry ps started */
 #define RECHECK_MS   5000  /* a process that is no Python may become one ... */
 #define YOUNG_MS     60000 /* ... mostly while it is young; later it is asked less often */
@@ -64,6 +66,7 @@ struct entry {
     bool in_pod;
     struct pod pod;
     ino_t network; /* its network namespace */
+    char role[96]; /* in a cluster: "worker alice"; "" = none */
     double cpu_percent, cpu_seconds;
     int64_t measured; /* when cpu_seconds was */
 };
@@ -76,11 +79,18 @@ struct processes {
     size_t count, cap;
     int64_t made;  /* when the list was; monotonic ms */
     int64_t asked; /* when scry ps was last started */
-    int64_t boot;  /* unix time of boot in ms */
+    bool asking;   /* it runs, and the lock is open meanwhile */
+    bool answered; /* at least once */
+    pthread_cond_t over;
+    int64_t boot; /* unix time of boot in ms */
     long ticks;
     long page;
-    struct buf json;
     struct jobs *jobs; /* may be NULL */
+    /* What was made last, for who must not wait until the next is. */
+    pthread_mutex_t shown_lock;
+    struct buf json;
+    size_t shown;     /* processes in it */
+    int64_t shown_at; /* monotonic ms; 0 = never */
 };
 
 static int64_t monotonic_ms(void)
@@ -109,6 +119,8 @@ int processes_new(const char *node, const char *name, const struct policy *polic
         .page = sysconf(_SC_PAGESIZE),
     };
     pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->over, NULL);
+    pthread_mutex_init(&p->shown_lock, NULL);
     buf_init(&p->json);
     *ret = p;
     return 0;
@@ -135,6 +147,8 @@ void processes_free(struct processes *p)
         entry_done(&p->items[i]);
     free(p->items);
     buf_done(&p->json);
+    pthread_cond_destroy(&p->over);
+    pthread_mutex_destroy(&p->shown_lock);
     pthread_mutex_destroy(&p->lock);
     free(p);
 }
@@ -379,12 +393,15 @@ static void give_up_unknown(struct processes *p)
     }
 }
 
-static void ask_inside(struct processes *p)
+/* With the lock held; it is open while scry ps runs, so that others can have the list as it is: a
+ * program that is started now is not worth that all wait for it. */
+static bool ask_inside(struct processes *p)
 {
     int64_t at = monotonic_ms();
-    if (at - p->asked < ASK_MS || !somebody_unknown(p))
-        return;
+    if (p->asking || at - p->asked < ASK_MS || !somebody_unknown(p))
+        return false;
     p->asked = at;
+    p->asking = true;
     const char *argv[] = {"ps", "--json", NULL};
     struct child_job job = {
         .argv = argv,
@@ -393,11 +410,24 @@ static void ask_inside(struct processes *p)
     };
     struct child_result result;
     child_result_init(&result);
+    pthread_mutex_unlock(&p->lock);
     child_run(&job, &result);
+    pthread_mutex_lock(&p->lock);
     if (result.end == CHILD_OK)
         take_rows(p, result.out.data, result.out.len);
     child_result_done(&result);
     give_up_unknown(p);
+    p->asking = false;
+    p->answered = true;
+    pthread_cond_broadcast(&p->over);
+    return true;
+}
+
+/* With the lock held. */
+static void wait_for_answer(struct processes *p)
+{
+    while (p->asking)
+        pthread_cond_wait(&p->over, &p->lock);
 }
 
 /* ---- as JSON ---- */
@@ -516,8 +546,8 @@ static void put_row(struct json *j, const struct processes *p, const struct entr
     put(j, "python", e->version);
     put(j, "command", command);
     put_title(j, command);
-    put_or_null(j, "group", ray_task(command));
-    put(j, "kind", kind_of(command));
+    put_or_null(j, "group", e->role[0] ? e->role : ray_task(command));
+    put(j, "kind", e->role[0] ? "dask" : kind_of(command));
     put(j, "executable", e->exe);
     put(j, "user", e->user);
     put_number(j, "uid", (int64_t)e->uid);
@@ -553,11 +583,14 @@ static bool listed(const struct entry *e)
     return e->seen && e->python && e->known;
 }
 
+/* With the lock held. */
 static void write_list(struct processes *p)
 {
     struct json j;
-    buf_reset(&p->json);
-    FILE *out = open_buf(&p->json);
+    struct buf made;
+    size_t count = 0;
+    buf_init(&made);
+    FILE *out = open_buf(&made);
     if (!out)
         return;
     json_init(&j, out, 0);
@@ -565,18 +598,30 @@ static void write_list(struct processes *p)
     json_key(&j, "processes");
     json_begin_array(&j);
     for (size_t i = 0; i < p->count; i++)
-        if (listed(&p->items[i]))
+        if (listed(&p->items[i])) {
             put_row(&j, p, &p->items[i]);
+            count++;
+        }
     json_end_array(&j);
     json_end_object(&j);
     fclose(out);
+    pthread_mutex_lock(&p->shown_lock);
+    struct buf before = p->json;
+    p->json = made;
+    p->shown = count;
+    p->shown_at = monotonic_ms();
+    pthread_mutex_unlock(&p->shown_lock);
+    buf_done(&before);
 }
 
-/* With the lock held. */
+/* With the lock held, which may be open for a while meanwhile: entries found before are not to be
+ * used after. */
 static void refresh(struct processes *p, bool force)
 {
     int64_t at = monotonic_ms();
     struct pid_list pids;
+    if (force || !p->answered)
+        wait_for_answer(p);
     if (!force && at - p->made < FRESH_MS)
         return;
     if (process_list(&pids) != 0)
@@ -584,29 +629,44 @@ static void refresh(struct processes *p, bool force)
     if (merge_pids(p, &pids)) {
         for (size_t i = 0; i < p->count; i++)
             visit(p, &p->items[i]);
-        ask_inside(p);
-        write_list(p);
         p->made = monotonic_ms();
+        if (p->answered || !somebody_unknown(p))
+            write_list(p);
+        if (ask_inside(p))
+            write_list(p);
     }
     pid_list_done(&pids);
 }
 
+/* Whoever finds the list old makes a new one; who comes meanwhile gets the one before. */
+static void refresh_shown(struct processes *p)
+{
+    if (pthread_mutex_trylock(&p->lock) != 0) {
+        pthread_mutex_lock(&p->shown_lock);
+        bool usable = p->shown_at && monotonic_ms() - p->shown_at < STALE_MS;
+        pthread_mutex_unlock(&p->shown_lock);
+        if (usable)
+            return;
+        pthread_mutex_lock(&p->lock);
+    }
+    refresh(p, false);
+    pthread_mutex_unlock(&p->lock);
+}
+
 void processes_json(struct processes *p, struct buf *to)
 {
-    pthread_mutex_lock(&p->lock);
-    refresh(p, false);
+    refresh_shown(p);
+    pthread_mutex_lock(&p->shown_lock);
     buf_add(to, p->json.data, p->json.len);
-    pthread_mutex_unlock(&p->lock);
+    pthread_mutex_unlock(&p->shown_lock);
 }
 
 size_t processes_count(struct processes *p)
 {
-    size_t count = 0;
-    pthread_mutex_lock(&p->lock);
-    refresh(p, false);
-    for (size_t i = 0; i < p->count; i++)
-        count += listed(&p->items[i]);
-    pthread_mutex_unlock(&p->lock);
+    refresh_shown(p);
+    pthread_mutex_lock(&p->shown_lock);
+    size_t count = p->shown;
+    pthread_mutex_unlock(&p->shown_lock);
     return count;
 }
 
@@ -630,6 +690,61 @@ bool processes_one(struct processes *p, pid_t pid, struct buf *to)
     }
     pthread_mutex_unlock(&p->lock);
     return found;
+}
+
+/* ---- roles in a cluster ---- */
+
+struct network {
+    ino_t inode;
+    pid_t member;
+    struct ip_list *own;
+};
+
+/* With the lock held. Of the processes in that network, the one that listens there. */
+static void give_role(struct processes *p, const struct network *n, const struct process_role *role)
+{
+    if (strncmp(role->ip, "127.", 4) != 0 && !ip_list_has(n->own, role->ip))
+        return;
+    uint64_t number = listeners_find(n->member, role->port);
+    for (size_t i = 0; number && i < p->count; i++) {
+        struct entry *e = &p->items[i];
+        if (!listed(e) || e->network != n->inode || !listeners_holds(e->pid, number))
+            continue;
+        snprintf(e->role, sizeof(e->role), "%s", role->name);
+        return;
+    }
+}
+
+static bool have_seen(const ino_t *seen, size_t count, ino_t inode)
+{
+    for (size_t i = 0; i < count; i++)
+        if (seen[i] == inode)
+            return true;
+    return false;
+}
+
+void processes_set_roles(struct processes *p, const struct process_role *roles, size_t count)
+{
+    ino_t seen[64];
+    size_t networks = 0;
+    pthread_mutex_lock(&p->lock);
+    refresh(p, false);
+    for (size_t i = 0; i < p->count; i++)
+        p->items[i].role[0] = '\0';
+    for (size_t i = 0; i < p->count && networks < ARRAY_LEN(seen); i++) {
+        const struct entry *e = &p->items[i];
+        if (!listed(e) || have_seen(seen, networks, e->network))
+            continue;
+        seen[networks++] = e->network;
+        struct network n = {e->network, e->pid, calloc(1, sizeof(*n.own))};
+        if (n.own)
+            facts_addresses(e->pid, n.own);
+        for (size_t k = 0; n.own && k < count; k++)
+            give_role(p, &n, &roles[k]);
+        free(n.own);
+    }
+    write_list(p);
+    pthread_mutex_unlock(&p->lock);
 }
 
 /* ---- one target ---- */

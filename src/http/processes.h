@@ -28,6 +28,15 @@ size_t processes_count(struct processes *p);
 struct ip_list;
 void processes_addresses(struct processes *p, struct ip_list *list);
 
+/* What the process that listens at an address is to be listed as: "worker alice". */
+struct process_role {
+    char ip[64];
+    uint16_t port;
+    char name[96];
+};
+/* Replaces those given before. */
+void processes_set_roles(struct processes *p, const struct process_role *roles, size_t count);
+
 struct process_brief {
     pid_t pid;
     uint64_t start_time;

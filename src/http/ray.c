@@ -58,16 +58,6 @@ static const char *text_of(const json_t *o, const char *name)
 
 /* ---- nodes ---- */
 
-/* With the lock held. An address that a node we know has needs no other peer. */
-static bool is_covered(struct cluster *c, const char *ip)
-{
-    for (size_t i = 0; i < c->count; i++)
-        if (!c->peers[i]->gone && c->peers[i]->ips && ip_list_has(c->peers[i]->ips, ip) &&
-            !(c->peers[i]->sources & SOURCE_RAY))
-            return true;
-    return false;
-}
-
 static void take_nodes(struct cluster *c, const json_t *list)
 {
     size_t i, count = json_array_size(list);
@@ -78,10 +68,8 @@ static void take_nodes(struct cluster *c, const json_t *list)
     count = count < RAY_NODES_MAX ? count : RAY_NODES_MAX;
     struct ray_node *nodes = calloc(count + 1, sizeof(*nodes));
     pthread_mutex_lock(&c->lock);
-    for (i = 0; nodes && i < c->count; i++) {
-        c->peers[i]->sources &= ~(unsigned)SOURCE_RAY;
-        c->peers[i]->gone = c->peers[i]->sources == 0;
-    }
+    if (nodes)
+        cluster_forget(c, SOURCE_RAY);
     json_array_foreach(list, i, row)
     {
         if (!nodes || !own || i >= count)
@@ -90,7 +78,8 @@ static void take_nodes(struct cluster *c, const json_t *list)
         snprintf(nodes[i].ip, sizeof(nodes[i].ip), "%.63s", text_of(row, "node_ip"));
         nodes[i].alive = strcmp(text_of(row, "state"), "ALIVE") == 0;
         bool here = ip_list_has(own, nodes[i].ip) || strncmp(nodes[i].ip, "127.", 4) == 0;
-        if (nodes[i].alive && nodes[i].ip[0] && !here && !is_covered(c, nodes[i].ip))
+        if (nodes[i].alive && nodes[i].ip[0] && !here &&
+            !cluster_covers(c, nodes[i].ip, SOURCE_RAY))
             cluster_add(c, nodes[i].ip, SOURCE_RAY);
     }
     if (nodes) {

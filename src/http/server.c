@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <microhttpd.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
@@ -822,6 +823,10 @@ int server_new(const struct serve_options *options, struct server **ret, struct 
     d->listen_fd = -1;
     pthread_mutex_init(&d->lock, NULL);
     signal(SIGPIPE, SIG_IGN);
+#ifdef M_ARENA_MAX
+    /* A heap for each thread would keep, each by itself, what a burst of requests once needed. */
+    mallopt(M_ARENA_MAX, 2);
+#endif
     name_node(s);
     int r = check_tls(s, err);
     if (r == 0 && options->token_file)

@@ -21,8 +21,8 @@ struct serve_options {
     const char *audit;     /* a file, "-" for standard error; "" = audit.log in the data folder */
     const char *const *peers;
     size_t peer_count;
-    const char *peers_dns, *ray; /* NULL = none */
-    const char *const *hosts;    /* further names this server may be called by */
+    const char *peers_dns, *ray, *dask; /* NULL = none */
+    const char *const *hosts;           /* further names this server may be called by */
     size_t host_count;
     struct policy policy;
     unsigned running, queue, connections;

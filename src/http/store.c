@@ -26,10 +26,12 @@ struct store {
     struct store_limits limits;
 };
 
+/* NORMAL: what is entered survives the end of this process, however it ends, and waits for no disk.
+ * Only a power cut can take the last entries along. */
 static const char schema[] =
     "PRAGMA journal_mode=WAL;"
-    "PRAGMA synchronous=FULL;"
-    "PRAGMA wal_autocheckpoint=200;"
+    "PRAGMA synchronous=NORMAL;"
+    "PRAGMA wal_autocheckpoint=1000;"
     "CREATE TABLE IF NOT EXISTS recordings ("
     " id TEXT PRIMARY KEY, created INTEGER NOT NULL, state TEXT NOT NULL, size INTEGER NOT NULL,"
     " pinned INTEGER NOT NULL, search TEXT NOT NULL, places TEXT NOT NULL, doc TEXT NOT NULL)"

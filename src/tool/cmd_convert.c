@@ -13,7 +13,7 @@
 struct convert_values {
     const char *output;
     const struct format *format;
-    bool threads, function, nolineno, full_filenames, mark_torn;
+    bool threads, function, nolineno, full_filenames, mark_torn, no_source;
     bool partial;
     bool hosts;
     int processes; /* enum processes */
@@ -158,6 +158,7 @@ static int run(const struct invocation *call, const void *values, struct error *
                 .threads = v->threads,
                 .hosts = v->hosts,
                 .mark_torn = v->mark_torn,
+                .no_source = v->no_source,
                 .title = "",
                 .tool = call->tool,
             },
@@ -210,6 +211,7 @@ static const struct option options[] = {
     OPTION_NOLINENO(struct convert_values, nolineno),
     OPTION_FULL_FILENAMES(struct convert_values, full_filenames),
     OPTION_MARK_TORN(struct convert_values, mark_torn),
+    OPTION_NO_SOURCE(struct convert_values, no_source),
     OPTION_PARTIAL(struct convert_values, partial),
     OPTION_HELP,
     OPTIONS_END,

@@ -340,13 +340,12 @@ static int dump_core(struct dump *d, struct error *err)
         error_hint(err, "leave --subprocesses out");
         return -SCRY_E_USAGE;
     }
-    if (v->native || v->native_all) {
-        error_set(err, -SCRY_E_USAGE, "native frames of a core file cannot be read yet");
-        error_hint(err, "leave --native out");
-        return -SCRY_E_USAGE;
-    }
     struct postmortem *p;
-    struct postmortem_options options = {.core = v->core, .exe = v->exe, .sysroot = v->sysroot};
+    struct postmortem_options options = {.core = v->core,
+                                         .exe = v->exe,
+                                         .sysroot = v->sysroot,
+                                         .native = v->native,
+                                         .native_all = v->native_all};
     int r = postmortem_open(&options, &p, err);
     if (r < 0)
         return r;

@@ -5,6 +5,7 @@
  * written to is better known before ten minutes of recording than after. With --rotate a part ends
  * and the next begins between two looks; the one that ended is converted by another thread. */
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <stdlib.h>
@@ -41,10 +42,10 @@ struct record_values {
     int blocking;
     int mode; /* enum mode */
     bool subprocesses, gil, idle, nonblocking, native, native_all;
-    bool threads, function, nolineno, full_filenames, mark_torn;
+    bool threads, function, nolineno, full_filenames, mark_torn, no_source;
     bool gc, exception;
     bool hideprogress, capture;
-    bool progress_lines;
+    bool progress_lines, until_eof;
     const char *host;
 };
 
@@ -178,6 +179,7 @@ static int open_output(struct job *job, struct error *err)
                 .full_filenames = v->full_filenames,
                 .threads = v->threads,
                 .mark_torn = v->mark_torn,
+                .no_source = v->no_source,
                 .processes = v->subprocesses || job->pids.count > 1,
                 .title = "",
                 .tool = job->call->tool,
@@ -224,32 +226,6 @@ static int open_writer(const struct job *job, struct part *part, scry_nsec ago, 
 }
 
 /* ---- during ---- */
-
-/* A program that has ended before there was anything to see explains more than what scry met
- * instead. */
-static int explain_start(struct job *job, int code, struct error *err)
-{
-    if (!job->launched)
-        return code;
-    const char *name = job->call->words.items[0];
-    if (launch_poll(&job->program)) {
-        int status = job->program.status;
-        bool signaled = WIFSIGNALED(status);
-        error_set(err, -SCRY_E_LAUNCH,
-                  "the program '%s' ended with %s %d before Python started in it", name,
-                  signaled ? "signal" : "exit status",
-                  signaled ? WTERMSIG(status) : WEXITSTATUS(status));
-        error_hint(err, "name a Python program that runs for a while");
-        return -SCRY_E_LAUNCH;
-    }
-    if (code == -SCRY_E_NOT_PYTHON) {
-        error_set(err, code, "the program '%s' does not run CPython", name);
-        error_hint(err, job->options.subprocesses
-                            ? "name a program that runs Python"
-                            : "if it starts Python as another process, add --subprocesses");
-    }
-    return code;
-}
 
 /* The parts before it that are more than --keep says. */
 static void drop_old(const struct job *job, unsigned number)
@@ -339,6 +315,14 @@ static int next_part(struct job *job, const struct sampler_stats *stats, struct 
     return r;
 }
 
+/* --until-eof: who holds the other end of standard input is gone, however it went. */
+static bool input_closed(void)
+{
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    char byte;
+    return poll(&input, 1, 0) > 0 && read(STDIN_FILENO, &byte, 1) <= 0;
+}
+
 static bool on_tick(const struct sampler_stats *stats, void *context)
 {
     struct job *job = context;
@@ -353,7 +337,7 @@ static bool on_tick(const struct sampler_stats *stats, void *context)
     if (r == 0 && !job->writing.going && job->flush_wanted)
         r = flush_part(job, job->err);
     job->failed = r;
-    return r < 0;
+    return r < 0 || (job->values->until_eof && input_closed());
 }
 
 /* --delay and --start-on. The recording, and the time in it, begins afterwards. */
@@ -375,8 +359,11 @@ static int begin(struct job *job, struct error *err)
     const pid_t *pids = job->launched ? &launched : job->pids.items;
     size_t count = job->launched ? 1 : job->pids.count;
     int r = sampler_new_many(pids, count, &job->options, NULL, &job->sampler, err);
+    if (r < 0 && job->launched)
+        return program_explain_start(&job->program, job->call->words.items[0],
+                                     job->options.subprocesses, r, err);
     if (r < 0)
-        return explain_start(job, r, err);
+        return r;
     signals_set_sampler(job->sampler);
     bool wanted = await_start(job);
     r = open_writer(job, &job->part, 0, err);
@@ -664,6 +651,7 @@ static const struct option options[] = {
     OPTION_NOLINENO(struct record_values, nolineno),
     OPTION_FULL_FILENAMES(struct record_values, full_filenames),
     OPTION_MARK_TORN(struct record_values, mark_torn),
+    OPTION_NO_SOURCE(struct record_values, no_source),
     {
         .name = "stats",
         .argument = "FILE",
@@ -690,6 +678,14 @@ static const struct option options[] = {
         .offset = offsetof(struct record_values, host),
         .group = "Output",
         .help = "What the recording calls this host; its own name if not given",
+        .hidden = true,
+    },
+    {
+        .name = "until-eof",
+        .kind = OPT_FLAG,
+        .offset = offsetof(struct record_values, until_eof),
+        .group = "Sampling",
+        .help = "End when standard input does, so that a recording ends with who began it",
         .hidden = true,
     },
     {

@@ -11,7 +11,7 @@
 
 struct serve_values {
     const char *listen, *token_file, *cert, *key, *peer_ca, *data_dir, *name, *audit;
-    const char *peers_dns, *ray, *pid_namespace;
+    const char *peers_dns, *ray, *dask, *pid_namespace;
     struct strings peers, hosts, users;
     uint32_t port, running, queue, connections, store_megabytes, store_days, max_duration;
     bool no_sandbox;
@@ -109,6 +109,7 @@ static int run(const struct invocation *call, const void *values, struct error *
         .peer_count = v->peers.count,
         .peers_dns = v->peers_dns,
         .ray = v->ray,
+        .dask = v->dask,
         .hosts = v->hosts.items,
         .host_count = v->hosts.count,
         .running = v->running,
@@ -174,6 +175,9 @@ static const struct option options[] = {
         "and again"),
     ROW("ray", "URL", OPT_STRING, ray, "Cluster",
         "The dashboard of a Ray cluster, such as http://127.0.0.1:8265: its nodes and tasks"),
+    ROW("dask", "URL", OPT_STRING, dask, "Cluster",
+        "The dashboard of a Dask scheduler, such as http://127.0.0.1:8787: its hosts, and which "
+        "process is which worker"),
     ROW("peer-ca", "FILE", OPT_FILE, peer_ca, "Cluster",
         "Certificates to trust when other nodes are asked over TLS"),
     ROW("node-name", "NAME", OPT_STRING, name, "Cluster",

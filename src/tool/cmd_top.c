@@ -108,32 +108,6 @@ static int launch(struct top *top, bool once, struct error *err)
     return r;
 }
 
-/* A program that has ended before there was anything to see explains more than what scry met
- * instead. */
-static int explain_start(struct top *top, int code, struct error *err)
-{
-    if (!top->launched)
-        return code;
-    const char *name = top->call->words.items[0];
-    if (launch_poll(&top->program)) {
-        int status = top->program.status;
-        bool signaled = WIFSIGNALED(status);
-        error_set(err, -SCRY_E_LAUNCH,
-                  "the program '%s' ended with %s %d before Python started in it", name,
-                  signaled ? "signal" : "exit status",
-                  signaled ? WTERMSIG(status) : WEXITSTATUS(status));
-        error_hint(err, "name a Python program that runs for a while");
-        return -SCRY_E_LAUNCH;
-    }
-    if (code == -SCRY_E_NOT_PYTHON) {
-        error_set(err, code, "the program '%s' does not run CPython", name);
-        error_hint(err, top->values->subprocesses
-                            ? "name a program that runs Python"
-                            : "if it starts Python as another process, add --subprocesses");
-    }
-    return code;
-}
-
 /* ---- waiting ---- */
 
 static void take_signals(struct top *top)
@@ -192,7 +166,10 @@ static int await_start(struct top *top, struct error *err)
         return 0;
     top_sampling_end(s);
     *err = s->err;
-    return explain_start(top, s->result, err);
+    if (!top->launched)
+        return s->result;
+    return program_explain_start(&top->program, top->call->words.items[0],
+                                 top->values->subprocesses, s->result, err);
 }
 
 /* ---- pictures ---- */

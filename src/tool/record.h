@@ -58,6 +58,10 @@ int signals_caught(void);
 /* End it and all its descendants: SIGTERM, and SIGKILL for what is still there after `grace`. What
  * a program that ended by itself left running is left alone. */
 void program_end(struct launch *program, scry_nsec grace);
+/* Why it could not be sampled: that it ended, or is no Python, explains more than what scry met instead (`code`,
+ * `err`). Returns the code to report. */
+int program_explain_start(struct launch *program, const char *name, bool subprocesses, int code,
+                          struct error *err);
 
 /* ---- what the user is told (record_report.c, record_progress.c) ---- */
 

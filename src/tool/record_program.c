@@ -1,15 +1,17 @@
-/* Ending a launched program means all of it: a shell script that started Python, a server with its
+/* The program that was launched. Ending it means all of it: a shell script that started Python, a server with its
  * workers. */
 #include "tool/record.h"
 
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "access/process.h"
 
 #define FAMILY_MAX 4096
 #define POLL_EVERY 5000000L /* nanoseconds */
+#define END_WAIT   SCRY_NSEC_PER_SEC
 
 /* Descendants, each held by a handle that a reused pid does not fool. */
 struct family {
@@ -103,4 +105,34 @@ void program_end(struct launch *program, scry_nsec grace)
     adopt_descendants(&family);
     launch_end(program, grace);
     family_end(&family, grace);
+}
+
+static int explain_end(const struct launch *program, const char *name, struct error *err)
+{
+    bool signaled = WIFSIGNALED(program->status);
+    error_set(err, -SCRY_E_LAUNCH, "the program '%s' ended with %s %d before Python started in it",
+              name, signaled ? "signal" : "exit status",
+              signaled ? WTERMSIG(program->status) : WEXITSTATUS(program->status));
+    error_hint(err, "name a Python program that runs for a while");
+    return -SCRY_E_LAUNCH;
+}
+
+/* Its memory goes before its parent is told. */
+static bool is_ending(int code)
+{
+    return code == -SCRY_E_NO_PROCESS || code == -SCRY_E_GONE || code == -SCRY_E_ZOMBIE;
+}
+
+int program_explain_start(struct launch *program, const char *name, bool subprocesses, int code,
+                          struct error *err)
+{
+    if (launch_wait(program, is_ending(code) ? END_WAIT : 0))
+        return explain_end(program, name, err);
+    if (code == -SCRY_E_NOT_PYTHON) {
+        error_set(err, code, "the program '%s' does not run CPython", name);
+        error_hint(err, subprocesses
+                            ? "name a program that runs Python"
+                            : "if it starts Python as another process, add --subprocesses");
+    }
+    return code;
 }

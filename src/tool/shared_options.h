@@ -97,6 +97,11 @@
         .help = "Put a frame [torn] on top of stacks that were read while they changed, in "       \
                 "flamegraph and raw"                                                               \
     }
+#define OPTION_NO_SOURCE(type, member)                                                             \
+    {                                                                                              \
+        .name = "no-source", .kind = OPT_FLAG, .offset = offsetof(type, member),                   \
+        .group = "Output", .help = "Do not put source files into an html report"                   \
+    }
 #define OPTION_NATIVE(type, member)                                                                \
     {                                                                                              \
         .letter = 'n', .name = "native", .kind = OPT_FLAG, .offset = offsetof(type, member),       \

@@ -47,6 +47,44 @@ export const perfetto = {
     }
   },
 
+  async 'Perfetto reads a trace of every call, as JSON and as protobuf'(tools) {
+    for (const suffix of ['json', 'pftrace']) {
+      const { query, close } = await load(tools, tools.trace(suffix));
+      try {
+        assert.deepEqual(await query(ERRORS), [], suffix);
+        const calls = await query(`select t.name, s.name, count(*), max(s.depth) - min(s.depth) from slice s
+          join thread_track k on s.track_id = k.id join thread t using (utid)
+          where s.name like 'fib (%' or s.name like 'outer (%' group by 1, 2 order by 1, 2`);
+        assert.deepEqual(calls.map(([thread, name, ...rest]) => [thread, name.split(' (')[0], ...rest]),
+          [['MainThread', 'fib', 5, 2], ['MainThread', 'outer', 1, 0], ['worker', 'fib', 5, 2]], suffix);
+        assert.deepEqual(await query("select name from slice where dur < 0"), [], 'every slice has an end');
+        const tasks = await query("select count(*) from slice where name = 'step' or name like 'step (%'");
+        assert.ok(tasks[0][0] >= 2, 'a coroutine has a slice each time it runs');
+        assert.deepEqual(await query("select count(*), max(value) from counter where track_id in (select id from counter_track where name like 'queue%')"), [[2, 5]]);
+        assert.deepEqual(await query("select count(*) from slice where name = 'phase'"), [[1]]);
+      } finally {
+        close();
+      }
+    }
+  },
+
+  async 'the page of a trace shows its calls, finds them and says what they took'(tools) {
+    const page = await tools.newPage(), trouble = [];
+    page.on('pageerror', (error) => trouble.push(error.message));
+    page.on('request', (request) => { if (!/^(file|data|blob):/.test(request.url())) trouble.push(request.url()); });
+    await page.goto('file://' + join(tools.folder, tools.trace('html')));
+    await page.waitForFunction(() => document.documentElement.dataset.ready === 'yes');
+    assert.match(await page.textContent('#about'), /calls, .* tracks/);
+    await page.fill('#search', '^fib ');
+    await page.waitForFunction(() => document.getElementById('found').textContent === '10 calls');
+    await page.press('#search', 'Enter');
+    assert.match(await page.textContent('#detail'), /^fib \(.*:\d+\)\n[\d.]+ (ns|µs|ms|s), from /);
+    await page.locator('#canvas').click({ position: { x: 400, y: 60 } });
+    await page.locator('#canvas').press('0');
+    await page.mouse.wheel(0, -300);
+    assert.deepEqual(trouble, []);
+  },
+
   async 'Perfetto reads names that look like anything'(tools) {
     const { query, close } = await load(tools, tools.make('hostile', 'chrometrace'));
     try {

@@ -10,10 +10,11 @@ import { join } from 'node:path';
 import { diff } from './diff.mjs';
 import { flamegraph } from './flamegraph.mjs';
 import { perfetto } from './perfetto.mjs';
+import { report } from './report.mjs';
 import { speedscope } from './speedscope.mjs';
 
 const require = createRequire(new URL('../package.json', import.meta.url));
-const tests = { ...flamegraph, ...diff, ...perfetto, ...speedscope };
+const tests = { ...flamegraph, ...diff, ...perfetto, ...report, ...speedscope };
 
 /* Quiet, and nothing beyond the page itself. */
 const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
@@ -57,9 +58,15 @@ async function main() {
     execFileSync(scry, ['diff', '-o', join(folder, file), ...options, ...inputs], { stdio: ['ignore', 'ignore', 'pipe'] });
     return file;
   };
+  /* A trace of every call, by the tracer that test_browser.py has made ready. */
+  const trace = (suffix) => {
+    const file = 'trace.' + suffix;
+    execFileSync(process.env.SCRY_TRACE_PYTHON, [new URL('../trace/traced.py', import.meta.url).pathname, join(folder, file)]);
+    return file;
+  };
   const browser = await require('playwright-core').chromium.launch({ executablePath: chromium, args: FLAGS });
   const tools = {
-    folder, make, compare, settled, read: (file) => readFileSync(join(folder, file), 'utf8'),
+    folder, make, compare, trace, settled, read: (file) => readFileSync(join(folder, file), 'utf8'),
     open: (file, options) => open(browser, folder, file, options),
     newPage: async () => (await browser.newContext({ viewport: { width: 1200, height: 700 } })).newPage(),
     root: new URL('../', import.meta.url).pathname,

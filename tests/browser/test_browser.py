@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -27,6 +28,15 @@ def names() -> list[str]:
     return found
 
 
+def traced_environment() -> dict[str, str]:
+    """With the tracer built for this interpreter, for the tests that open its traces."""
+    package = HERE.parents[1] / "python"
+    environment = {**os.environ, "PYTHONPATH": str(package), "SCRY_TRACE_PYTHON": sys.executable}
+    words = [sys.executable, "-m", "scry.trace.build"]
+    made = subprocess.run(words, env=environment, check=True, capture_output=True, text=True)
+    return {**environment, "SCRY_TRACER": made.stdout.strip()}
+
+
 @pytest.fixture(scope="session")
 def results(scry, tmp_path_factory):
     assert NODE, "node is not installed: run ./dev setup"
@@ -43,6 +53,7 @@ def results(scry, tmp_path_factory):
         ],
         capture_output=True,
         text=True,
+        env=traced_environment(),
     )
     found = {}
     for line in run.stdout.splitlines():

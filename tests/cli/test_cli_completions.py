@@ -25,7 +25,15 @@ def require(program):
 @pytest.mark.parametrize("shell", SHELLS)
 def test_names_every_command_and_option(tool, shell):
     text = script(tool, shell)
-    for word in ["record", "dump", "subprocesses", "full-filenames", "nolineno", "locals", "native-all"]:
+    for word in [
+        "record",
+        "dump",
+        "subprocesses",
+        "full-filenames",
+        "nolineno",
+        "locals",
+        "native-all",
+    ]:
         assert word in text
     assert "capture" not in text, "hidden options stay hidden"
 

@@ -91,7 +91,9 @@ def test_examples_parse(tool, command):
     for example in examples:
         words = example.replace("4242", "0").replace("-- python", "-- no-such-program").split()
         said = tool(*words).stderr
-        assert re.search("no process has the id 0|no-such-program|'core.0' cannot be read", said), example
+        assert re.search("no process has the id 0|no-such-program|'core.0' cannot be read", said), (
+            example
+        )
 
 
 @pytest.mark.parametrize("command", [[], *[[c] for c in COMMANDS]])

@@ -31,6 +31,14 @@ threading.Thread(target=busy, name='busy-one', daemon=True).start()
 sys.stdout.write('ready\\n'); sys.stdout.flush()
 sys.stdin.read()
 """
+COMPRESSES = """
+import sys, zlib
+data = bytes((i * i >> 3) & 255 for i in range(1 << 16))
+def squeeze():
+    while True: zlib.compress(data, 6)
+sys.stdout.write('ready\\n'); sys.stdout.flush()
+squeeze()
+"""
 PROMPT = r"^READY>$"
 LIMIT = 60  # seconds, on a machine that does other things as well
 
@@ -459,6 +467,16 @@ def test_monochrome(screens, tool):
         screen.until(PROMPT)
 
 
+def test_native_on_the_screen(screens, tool):
+    with target(COMPRESSES) as process:
+        screen = screens()
+        screen.line(tool.path, "top", "--native", "-p", process.pid)
+        screen.until(r" deflate \(", press="4")  # by total time
+        assert "squeeze (<string>:4)" in screen.until(r" squeeze \(")
+        screen.type("q")
+        screen.until(PROMPT)
+
+
 # ---- once ----
 
 
@@ -508,6 +526,20 @@ def test_json(tool):
         assert len(lines) == 3
         assert {line["thread_name"] for line in lines} == {"busy-one"}
         assert all(line["pid"] == process.pid for line in lines)
+
+
+def test_native(tool):
+    """The time of a Python function is that of what it calls in C, where it was the function's own before."""
+    with target(COMPRESSES) as process:
+        plain, native = (
+            {f["name"]: f for f in top_json(tool, "-d", 1, "-p", process.pid, *flags)["functions"]}
+            for flags in ([], ["--native"])
+        )
+        assert "deflate" not in plain
+        assert plain["squeeze"]["own_seconds"] == plain["squeeze"]["total_seconds"] > 0.1
+        squeeze, deflate = native["squeeze"], native["deflate"]
+        assert deflate["total_seconds"] > 0.8 * squeeze["total_seconds"] > 0
+        assert squeeze["own_seconds"] < 0.1 * squeeze["total_seconds"]
 
 
 def test_a_stream_of_lines(scry):

@@ -9,6 +9,8 @@ import harness
 import pytest
 from test_record import raw_stacks, recording, until_seen
 
+pytestmark = pytest.mark.one_of_each
+
 PYTHONS = pytest.mark.pythons(since=(3, 7))
 NEW = pytest.mark.pythons(since=(3, 13), until=(3, 13))
 

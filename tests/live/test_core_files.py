@@ -115,15 +115,24 @@ def assert_same_as_far_as_it_goes(before, after):
             assert innermost(frames, len(frames)) == innermost(thread["frames"], len(frames))
 
 
+def with_native_frames(threads):
+    return {
+        thread["thread_id"]: (thread["native"], [frame["name"] for frame in thread["frames"]])
+        for thread in threads
+    }
+
+
 @pytest.mark.pythons(since=(3, 8))
 def test_a_copy_says_what_the_process_said(python, tmp_path):
     with harness.run_target(python, "crash.py", cwd=tmp_path) as target:
         until_blocked(target.pid)
         before = harness.dump(target.pid, "-ll")
+        native = with_native_frames(harness.dump(target.pid, "--native"))
         core, whole = gcore(target.pid, tmp_path)
         after = dump_core(core, python, "-ll")
         if whole or not any(thread["incomplete"] for thread in after):
             assert_same(before, after)
+            assert with_native_frames(dump_core(core, python, "--native")) == native
         else:
             assert_same_as_far_as_it_goes(before, after)
         assert {t["thread_name"] for t in before} == {"MainThread", "dies", "waits-αβ"}
@@ -154,6 +163,9 @@ def test_a_crash_says_what_the_process_said(python, tmp_path):
         assert version.startswith("Python v3.") and empty == ""
         assert thread.startswith("Thread ") and thread.endswith('"dies" [died here]')
         assert rest[0].startswith("    dies (crash.py:17)")
+        died = dump_core(core, python, "--native")[0]
+        names = [frame["name"] for frame in died["frames"]]
+        assert died["native"] == "merged" and names.index("dies") > 0, died
         core.unlink()
 
 

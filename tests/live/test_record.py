@@ -16,6 +16,8 @@ import xml.etree.ElementTree
 import harness
 import pytest
 
+pytestmark = pytest.mark.one_of_each
+
 FORMATS = ["flamegraph", "raw", "speedscope", "chrometrace", "pprof", "scry"]
 
 

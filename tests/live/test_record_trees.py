@@ -13,6 +13,8 @@ import pytest
 import pythons
 from test_record import raw_stacks, recording, until_seen, until_ticks
 
+pytestmark = pytest.mark.one_of_each
+
 
 @contextlib.contextmanager
 def family(python):

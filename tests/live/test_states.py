@@ -5,6 +5,8 @@ import platform
 import harness
 import pytest
 
+pytestmark = pytest.mark.one_of_each
+
 # Numbers of system calls that a wait may end in, on x86-64.
 READ, POLL, SELECT, ACCEPT, RECVFROM, FUTEX, CLOCK_NANOSLEEP = 0, 7, 23, 43, 45, 202, 230
 EPOLL_WAIT, PSELECT6, PPOLL, EPOLL_PWAIT, ACCEPT4 = 232, 270, 271, 281, 288

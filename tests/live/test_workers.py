@@ -11,6 +11,8 @@ import pytest
 import pythons
 from test_record import raw_stacks, recording, until_seen
 
+pytestmark = pytest.mark.one_of_each
+
 FUNCTIONS = {
     "process": "process_worker",
     "pool": "pool_worker",

@@ -19,6 +19,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "live"))
 
 import harness
 
+pytestmark = pytest.mark.one_of_each
+
 TARGETS = pathlib.Path(__file__).resolve().parent / "targets"
 NAPS = (23, 230, 270)  # select, clock_nanosleep, pselect6 on x86-64
 POO = "unicode\N{PILE OF POO}.py"

@@ -202,11 +202,11 @@ class Target:
                 os.kill(self.child, signal.SIGKILL)
 
 
-def until(condition, what: str, patience: float = PATIENCE):
+def until(condition, what: str, patience: float = PATIENCE, every: float = 0.02):
     deadline = time.monotonic() + patience
     while True:
         answer = condition()
         if answer:
             return answer
         assert time.monotonic() < deadline, f"never happened: {what}"
-        time.sleep(0.02)
+        time.sleep(every)

@@ -214,7 +214,7 @@ def test_a_recording_from_begin_to_end(server, target):
 
 
 @pytest.mark.parametrize(
-    "form", ["flamegraph", "raw", "speedscope", "chrometrace", "pprof", "json", "scry"]
+    "form", ["flamegraph", "html", "raw", "speedscope", "chrometrace", "pprof", "json", "scry"]
 )
 def test_a_result_in_every_format(server, recording, form):
     answer = server.get(f"/api/v1/recordings/{recording['id']}/result", format=form, download=1)
@@ -439,8 +439,10 @@ def test_the_page_is_there_with_its_headers(server):
         assert gzip.decompress(packed.body) == answer.body
 
 
-def test_a_flame_graph_runs_apart_from_the_page(server, recording):
-    answer = server.get(f"/api/v1/recordings/{recording['id']}/result")
+@pytest.mark.parametrize("form", ["flamegraph", "html"])
+def test_a_document_runs_apart_from_the_page(server, recording, form):
+    answer = server.get(f"/api/v1/recordings/{recording['id']}/result", format=form)
+    assert answer.status == 200
     assert answer.headers["Content-Security-Policy"].startswith(
         "sandbox allow-scripts; default-src 'none'"
     )

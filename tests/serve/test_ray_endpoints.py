@@ -1,6 +1,7 @@
 """The addresses of the Ray dashboard: same parameters, same types; idle, subprocesses and native really take effect."""
 
 import json
+import re
 import socket
 
 import pytest
@@ -32,6 +33,7 @@ def test_traceback_has_children_only_with_subprocesses(server, target):
     ("form", "kind"),
     [
         ("flamegraph", "image/svg+xml"),
+        ("html", "text/html; charset=utf-8"),
         ("raw", "text/plain"),
         ("speedscope", "text/plain"),
         ("chrometrace", "application/json"),
@@ -47,6 +49,12 @@ def test_profile_in_every_format(server, target, form, kind):
     assert answer.type == kind
     if form == "flamegraph":
         assert "<!DOCTYPE svg" in answer.text and "busy_main" in answer.text
+    elif form == "html":
+        assert answer.headers["Content-Security-Policy"].startswith(
+            "sandbox allow-scripts; default"
+        )
+        assert "busy_main" in answer.text
+        assert "def busy_main" not in answer.text, "the server reads source files for others"
     elif kind != "application/gzip" and form != "scry":
         assert "busy_main" in answer.text
     if form in ("speedscope", "json", "chrometrace"):
@@ -75,6 +83,43 @@ def test_a_forked_child_appears_only_with_subprocesses(server, target):
     ask = {"pid": target.pid, "duration": 1, "format": "raw"}
     assert "child_work" not in stack_of(server.get("/worker/cpu_profile", **ask, subprocesses=0))
     assert "child_work" in stack_of(server.get("/worker/cpu_profile", **ask, subprocesses=1))
+
+
+@pytest.fixture(scope="module")
+def in_c():
+    with serving.Target(script="in_c.py") as started:
+        yield started
+
+
+def test_a_c_frame_appears_in_a_profile_only_with_native(server, in_c):
+    ask = {"pid": in_c.pid, "duration": 2, "format": "raw"}
+    alone = stack_of(server.get("/worker/cpu_profile", **ask, native=0))
+    assert "sort_in_c" in alone and "qsort" not in alone
+    together = stack_of(server.get("/worker/cpu_profile", **ask, native=1))
+    sorting = [line for line in together.splitlines() if "qsort" in line]
+    assert sorting, together[:2000]
+    # In its place: after the Python that called it, and before the Python that it calls.
+    for line in sorting:
+        before, _, after = line.partition("qsort")
+        assert "sort_in_c" in before and "compare (" not in before
+        assert "sort_in_c" not in after
+
+
+def test_a_c_frame_appears_in_a_traceback_only_with_native(server, in_c):
+    alone = stack_of(server.get("/worker/traceback", pid=in_c.pid, native=0))
+    together = stack_of(server.get("/worker/traceback", pid=in_c.pid, native=1))
+    sleeping = re.compile(r"^ +\S*nanosleep\S* \(", re.MULTILINE)  # as a frame, not as the reason
+    assert "sort_in_c" in alone and not sleeping.search(alone)
+    assert "sort_in_c" in together and sleeping.search(together)
+
+
+def test_native_idle_and_subprocesses_go_together(server, target):
+    ask = {"pid": target.pid, "duration": 1, "format": "raw"}
+    all_of_it = stack_of(server.get("/worker/cpu_profile", **ask, native=1, idle=1, subprocesses=1))
+    for name in ("busy_main", "child_work"):
+        assert name in all_of_it, all_of_it[:2000]
+    # Below the Python that waits are the C functions it waits in.
+    assert re.search(r"blocked_on_lock \(work.py:\d+\);\w", all_of_it), all_of_it[:2000]
 
 
 def test_threads_get_a_frame_each_only_if_asked(server, target):

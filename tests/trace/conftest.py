@@ -68,8 +68,13 @@ def built(python: pythons.Python, *flags: str, compiler: str = "gcc") -> Path:
             after = ["-idirafter", str(Path(python.include).parent)]
             # Debian's headers of debug builds are links, and gcc would look for pyconfig.h where they lead.
             after += ["-fno-canonical-system-headers"] * (compiler == "gcc")
+            # As it is built for users on a few, and elsewhere quicker: what differs there is Python.
+            level = [] if python in few() else ["-O1"]
             build.compile_to(
-                target, [python.include], compiler=compiler, flags=[*WARNINGS, *flags, *after]
+                target,
+                [python.include],
+                compiler=compiler,
+                flags=[*WARNINGS, *level, *flags, *after],
             )
     return target
 
@@ -132,6 +137,16 @@ def run_newest(tmp_path):
 def run_few(traced_few, tmp_path):
     """On a few interpreters, for what takes longer."""
     return Run(traced_few, tmp_path, built(traced_few))
+
+
+@pytest.fixture(scope="session")
+def environment_here():
+    """For the interpreter that runs the tests, which has packages: the tracer built for it."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    environment["PYTHONPATH"] = str(PACKAGE)
+    words = [sys.executable, "-m", "scry.trace.build"]
+    made = subprocess.run(words, env=environment, check=True, capture_output=True, text=True)
+    return {**environment, "SCRY_TRACER": made.stdout.strip()}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -1,5 +1,7 @@
 """Sparse tracing: exactly the time in which a named function is active, whatever kind of callable it is."""
 
+import json
+
 import pytest
 
 MODULE = """
@@ -61,8 +63,26 @@ class Base:
     class Inner:
         def method(self): return helper()
 
+    def __getitem__(self, key): return helper(key)
+
 class Derived(Base):
     pass
+
+def factory():
+    def inner(): return helper()
+    return inner
+
+made = factory()
+
+async def ticks():
+    helper()
+    yield 1
+    helper()
+
+async def use_ticks():
+    async for tick in ticks(): helper()
+
+early = generator()
 
 partial = functools.partial(function)
 constant = 5
@@ -78,7 +98,7 @@ from things import alias, function as imported_before, helper
 before = {name: value for name, value in vars(things).items()}
 names, call, options = json.loads(sys.argv[1])
 def drive():
-    exec(call, {"things": things, "imported_before": imported_before, "alias": alias, "step": step, "json": json})
+    exec(call, {"things": things, "imported_before": imported_before, "alias": alias, "step": step, "helper": helper})
 
 def step(coroutine, between):
     while True:
@@ -141,6 +161,15 @@ TABLE = {
         ["outer", "function", *HELPED, *HELPED, "function", *HELPED, *HELPED],
     ),
     "by lambda": ("things.function", "(lambda: things.function())()", ["function", *HELPED, *HELPED]),
+    "subscript": ("things.Base.__getitem__", "b = things.Base()\nfor i in range(20): b[i]", ["__getitem__", *HELPED] * 20),
+    "made by a function, again and again": ("things.made", "things.made(); things.factory()()", ["inner", *HELPED] * 2),
+    "asynchronous generator": ("things.ticks", "step(things.use_ticks(), print)", ["ticks", *HELPED, "ticks", *HELPED]),
+    "generator made before": ("things.generator", "next(things.early); helper()", ["generator", *HELPED]),
+    "two generators, one at its end before the other": (
+        "things.generator",
+        "g = things.generator(); next(g); list(things.generator()); helper(); list(g); helper()",
+        ["generator", *HELPED, *["generator", *HELPED] * 2, "generator", "generator", *HELPED, "generator"],
+    ),
     "many times": ("things.function", "for i in range(300): things.function(); things.helper()", ["function", *HELPED, *HELPED] * 300),
     "seldom": (
         "things.function",
@@ -158,8 +187,6 @@ def prepare(run):
 @pytest.mark.timeout(300)
 def test_every_kind_of_callable(run):
     """One process for each interpreter and row would take minutes: here one runs all rows."""
-    import json
-
     prepare(run)
     program = PROGRAM.replace("json.loads(sys.argv[1])", "ROW")
     rows = f"import json, sys\nsource = {program!r}\nresults = {{}}\n"
@@ -170,13 +197,18 @@ def test_every_kind_of_callable(run):
     rows += "        exec(compile(source, 'program', 'exec'), {'ROW': row, '__name__': 'row'})\n"
     rows += "    results[key] = json.loads(said.getvalue())\n"
     rows += "print(json.dumps(results))\n"
+    table = dict(TABLE)
+    if run.python.debug and run.python.minor == (3, 11):
+        del table[
+            "subscript"
+        ]  # runs them without a word to anybody, and insists on plain functions
     wanted = {
         key: [names if isinstance(names, list) else [names], call, {}]
-        for key, (names, call, _) in TABLE.items()
+        for key, (names, call, _) in table.items()
     }
     run.file("rows.json", json.dumps(wanted))
     said = run.code(rows, timeout=250)
-    expected = {key: [seen] for key, (_, _, seen) in TABLE.items()}
+    expected = {key: [seen] for key, (_, _, seen) in table.items()}
     assert said == expected
 
 
@@ -241,3 +273,101 @@ print(json.dumps([trace.names(u).count("helper") for u, t in trace.tracks.items(
 """
     )
     assert said == [1]
+
+
+def test_named_functions_are_as_usual_meanwhile_and_afterwards(run):
+    """Before 3.12 they are called by another way while they are waited for."""
+    prepare(run)
+    said = run.code(
+        """
+import copy, inspect, json, pickle, types
+import scry, things
+
+def facts():
+    f = things.function
+    return [
+        pickle.loads(pickle.dumps(f)) is f, copy.deepcopy(f) is f, inspect.isfunction(f), callable(f),
+        str(inspect.signature(things.Base.method)), repr(f).split(" at ")[0], f.__name__, f.__defaults__,
+        isinstance(f, types.FunctionType), things.Base().method.__func__ is things.Base.method,
+    ]
+
+def state():
+    return [type(things.function) is types.FunctionType, sorted(vars(things.function)), things.function.__code__]
+
+for i in range(100): things.function()  # so often that the interpreter has specialised the place
+before, state_before = facts(), state()
+with scry.trace(trace_sparse=["things.function", "things.Base.method"]) as tracer:
+    meanwhile = facts()
+    for i in range(100): things.function()
+for i in range(100): things.function()
+assert before == meanwhile == facts()
+assert state_before == state()
+print(json.dumps(tracer.save("out.json").calls))
+"""
+    )
+    assert said == 500
+
+
+def test_naming_functions_again_and_again_leaks_nothing(run_few):
+    prepare(run_few)
+    said = run_few.code(
+        """
+import gc, json, sys
+import scry.trace, things
+def cycle(count):
+    tracer = scry.trace.Tracer(memory="1M", trace_sparse=["things.function", "things.generator", "things.made"])
+    for i in range(count):
+        tracer.start(); things.function(); list(things.generator()); things.made(); tracer.stop()
+    tracer.clear()
+    gc.collect()
+def state():
+    total = getattr(sys, "gettotalrefcount", lambda: 0)()
+    return [len(gc.get_objects()), total, *map(sys.getrefcount, (things.function, things.function.__code__, things.generator.__code__))]
+cycle(30)
+before = state()
+cycle(300)
+print(json.dumps([b - a for a, b in zip(before, state())]))
+"""
+    )
+    objects, references, *exact = said
+    assert objects < 50 and references < 200 and exact == [0, 0, 0]
+
+
+@pytest.mark.pythons(since=(3, 9), until=(3, 11))
+def test_frames_are_evaluated_as_usual_whenever_that_will_do(run):
+    """Before 3.12, also where the names are met only as the program runs; the other way makes all calls slower."""
+    if run.python.debug:
+        return  # knows no other way, as hooks_named.c says
+    run.file(
+        "program.py",
+        """
+import ctypes, json
+api = ctypes.pythonapi
+api.PyInterpreterState_Get.restype = ctypes.c_void_p
+evaluator = api._PyInterpreterState_GetEvalFrameFunc
+evaluator.restype, evaluator.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+default = ctypes.cast(api._PyEval_EvalFrameDefault, ctypes.c_void_p).value
+said = []
+def note(): said.append(evaluator(api.PyInterpreterState_Get()) == default)
+note()
+def named(): pass
+def steps(): yield
+note()  # this call finds them
+note()
+alive = steps()
+note()
+next(alive)
+del alive
+note()
+named()
+note()
+print(json.dumps(said))
+""",
+    )
+    words = ["-m", "scry.trace", "-q", "-o", "out.json"]
+    words += ["--trace-sparse", "__main__.named,__main__.steps", "program.py"]
+    done = run.words(*words)
+    assert json.loads(done.stdout) == [False, True, True, False, True, True]
+    events = json.loads((run.folder / "out.json").read_text())["traceEvents"]
+    names = [e["name"].split(" (")[0] for e in events if e["ph"] == "X"]
+    assert "named" in names and "steps" in names and "note" not in names

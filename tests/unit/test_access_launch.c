@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -153,6 +154,30 @@ static void the_status_survives_being_traced(void **state)
     assert_int_equal(launch_exit_status(&l), 4);
 }
 
+/* The stop of a traced child is not its end, and the signal it is about still reaches it. */
+static void a_stop_is_not_the_end(void **state)
+{
+    (void)state;
+    struct launch l;
+    struct stop s;
+    close(start_and_hear(&l, "echo r; while :; do :; done"));
+    assert_int_equal(stop_thread(&s, l.pid, 60 * SCRY_NSEC_PER_SEC), 0);
+    for (int i = 0; i < 10; i++)
+        assert_false(launch_poll(&l));
+    stop_release(&s);
+    assert_false(launch_poll(&l));
+
+    assert_int_equal(ptrace(PTRACE_SEIZE, l.pid, NULL, NULL), 0);
+    assert_int_equal(kill(l.pid, SIGTERM), 0);
+    siginfo_t info;
+    assert_int_equal(waitid(P_PID, (id_t)l.pid, &info, WSTOPPED | WNOWAIT), 0);
+    assert_int_equal(info.si_status, SIGTERM);
+    assert_false(launch_poll(&l));
+    assert_int_equal(ptrace(PTRACE_DETACH, l.pid, NULL, (void *)(uintptr_t)SIGTERM), 0);
+    assert_true(launch_wait(&l, 60 * SCRY_NSEC_PER_SEC));
+    assert_int_equal(launch_exit_status(&l), 128 + SIGTERM);
+}
+
 static void under_sudo_it_runs_as_the_caller(void **state)
 {
     (void)state;
@@ -181,6 +206,7 @@ int main(void)
         cmocka_unit_test(signals_are_as_a_shell_would_leave_them),
         cmocka_unit_test(a_program_is_ended_kindly_or_not),
         cmocka_unit_test(the_status_survives_being_traced),
+        cmocka_unit_test(a_stop_is_not_the_end),
         cmocka_unit_test(under_sudo_it_runs_as_the_caller),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

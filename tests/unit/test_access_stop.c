@@ -4,6 +4,7 @@
 #include <cmocka.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -339,6 +340,109 @@ static void another_tracer_is_named(void **state)
     assert_int_equal(stop_thread(&s, c.pid, SECOND), -SCRY_E_GONE);
 }
 
+/* Whatever the program that scry is part of does with SIGCHLD. */
+static void it_needs_no_signal(void **state)
+{
+    (void)state;
+    struct child c = child_start_ready(beats, NULL);
+    sigset_t child, none, mask;
+    sigemptyset(&none);
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    const struct sigaction ways[] = {{.sa_handler = SIG_DFL},
+                                     {.sa_handler = SIG_IGN},
+                                     {.sa_handler = count_signal},
+                                     {.sa_handler = count_signal, .sa_flags = SA_NOCLDSTOP}};
+    for (size_t i = 0; i < 2 * ARRAY_LEN(ways); i++) {
+        bool blocked = i % 2;
+        sigaction(SIGCHLD, &ways[i / 2], NULL);
+        pthread_sigmask(SIG_SETMASK, blocked ? &child : &none, NULL);
+        for (int n = 0; n < 100; n++) {
+            struct stop s;
+            assert_int_equal(stop_thread(&s, c.pid, SECOND), 0);
+            stop_release(&s);
+        }
+        pthread_sigmask(SIG_SETMASK, &none, &mask);
+        assert_int_equal(sigismember(&mask, SIGCHLD), blocked);
+    }
+    signal(SIGCHLD, SIG_DFL);
+    child_end(&c);
+}
+
+static void *takes_signals(void *arg)
+{
+    sem_t *over = arg;
+    while (sem_wait(over))
+        ;
+    return NULL;
+}
+
+/* Another thread may take the signal: the stops come nevertheless, and soon. */
+static void it_needs_no_signal_of_its_own(void **state)
+{
+    (void)state;
+    struct child c = child_start_ready(beats, NULL);
+    pthread_t other;
+    sem_t over;
+    sem_init(&over, 0, 0);
+    struct sigaction action = {.sa_handler = count_signal};
+    sigaction(SIGCHLD, &action, NULL);
+    assert_int_equal(pthread_create(&other, NULL, takes_signals, &over), 0);
+    for (int n = 0; n < 200; n++) {
+        struct stop s;
+        assert_int_equal(stop_thread(&s, c.pid, SECOND), 0);
+        stop_release(&s);
+    }
+    sem_post(&over);
+    pthread_join(other, NULL);
+    signal(SIGCHLD, SIG_DFL);
+    sem_destroy(&over);
+    child_end(&c);
+}
+
+static volatile pid_t awaited;
+static volatile sig_atomic_t reaped;
+
+static void reap(int n)
+{
+    (void)n;
+    if (awaited && waitpid(awaited, NULL, WNOHANG) == awaited) {
+        awaited = 0;
+        reaped++;
+    }
+}
+
+/* The kernel keeps one SIGCHLD at a time, for our stops and for their children. */
+static void the_program_hears_of_its_children(void **state)
+{
+    (void)state;
+    struct child c = child_start_ready(beats, NULL);
+    sigset_t child, former;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    signal(SIGCHLD, reap);
+    for (int i = 0; i < 100; i++) {
+        int before = reaped;
+        pthread_sigmask(SIG_BLOCK, &child, &former);
+        pid_t pid = fork();
+        if (!pid)
+            _exit(0);
+        awaited = pid;
+        pthread_sigmask(SIG_SETMASK, &former, NULL);
+        while (state_of(pid) != 'Z' && reaped == before) {
+            struct stop s;
+            assert_int_equal(stop_thread(&s, c.pid, SECOND), 0);
+            stop_release(&s);
+        }
+        /* From here on no stop makes a signal that could stand in for the child's. */
+        for (int n = 0; n < 100000 && reaped == before; n++)
+            breathe();
+        assert_int_equal(reaped, before + 1);
+    }
+    signal(SIGCHLD, SIG_DFL);
+    child_end(&c);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -354,6 +458,9 @@ int main(void)
         TEST(the_real_parent_hears_of_the_end),
         TEST(what_cannot_stop_is_let_go_later),
         TEST(another_tracer_is_named),
+        TEST(it_needs_no_signal),
+        TEST(it_needs_no_signal_of_its_own),
+        TEST(the_program_hears_of_its_children),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

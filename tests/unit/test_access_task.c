@@ -3,7 +3,9 @@
 #include <stddef.h>
 #include <cmocka.h>
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include "access/task.h"
@@ -143,6 +145,68 @@ static void a_thread_on_a_cpu_runs(void **state)
     child_end(&c);
 }
 
+static bool put_on_cpu(pid_t tid, int cpu)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    return !sched_setaffinity(tid, sizeof(set), &set);
+}
+
+static void counts(int in, int out, void *arg)
+{
+    (void)in;
+    volatile uint64_t *count = arg;
+    child_say(out, 'r');
+    for (;;)
+        ++*count;
+}
+
+/* Who has our CPU stands still as long as we say so; who has one of its own is never said to. */
+static void a_thread_that_waits_for_our_cpu_stands_still(void **state)
+{
+    (void)state;
+    volatile uint64_t *count =
+        mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(count, MAP_FAILED);
+    struct child c = child_start_ready(counts, (void *)(uintptr_t)count);
+    struct process *p;
+    struct task_watch w;
+    uint64_t switches;
+    cpu_set_t before;
+    assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+    assert_int_equal(process_open(c.pid, &p, NULL), 0);
+    assert_int_equal(task_watch_open(&w, p, c.pid), 0);
+    int ours = sched_getcpu();
+    assert_true(put_on_cpu(0, ours) && put_on_cpu(c.pid, ours));
+    for (int proved = 0; proved < 200;) {
+        if (!task_watch_waits(&w, &switches))
+            continue;
+        uint64_t at = *count;
+        for (volatile int i = 0; i < 1000; i++)
+            ;
+        uint64_t then = *count;
+        if (!task_watch_waited(&w, switches))
+            continue;
+        assert_int_equal(at, then);
+        proved++;
+        if (proved % 10 == 0)
+            breathe();
+    }
+    for (int other = 0; other < CPU_SETSIZE; other++) {
+        if (other == ours || !CPU_ISSET(other, &before) || !put_on_cpu(c.pid, other))
+            continue;
+        for (int i = 0; i < 200; i++)
+            assert_false(task_watch_waits(&w, &switches));
+        break;
+    }
+    sched_setaffinity(0, sizeof(before), &before);
+    task_watch_close(&w);
+    process_close(p);
+    child_end(&c);
+    munmap((void *)(uintptr_t)count, 4096);
+}
+
 static void a_thread_that_is_not_there_cannot_be_watched(void **state)
 {
     (void)state;
@@ -160,6 +224,7 @@ int main(void)
         cmocka_unit_test(threads_are_listed_with_their_names),
         cmocka_unit_test(a_blocked_thread_is_told_from_one_that_ran),
         cmocka_unit_test(a_thread_on_a_cpu_runs),
+        cmocka_unit_test(a_thread_that_waits_for_our_cpu_stands_still),
         cmocka_unit_test(a_thread_that_is_not_there_cannot_be_watched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

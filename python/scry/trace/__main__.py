@@ -61,10 +61,24 @@ def parser() -> argparse.ArgumentParser:
         "-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="Run a module"
     )
     made.add_argument("--build", action="store_true", help=argparse.SUPPRESS)
-    for words, facts in RECORDING:
-        made.add_argument(*words, **facts)
+    add_recording(made)
     made.add_argument("command", nargs=argparse.REMAINDER)
     return made
+
+
+def add_recording(made: argparse.ArgumentParser) -> None:
+    for words, facts in RECORDING:
+        made.add_argument(*words, **facts)
+
+
+def recording(values: dict[str, Any]) -> dict[str, Any]:
+    """Of parsed words, those that say what to record, as tracer.Options takes them."""
+    known = {field.name for field in dataclasses.fields(tracer.Options)}
+    chosen = {name: value for name, value in values.items() if name in known}
+    for name in ("include_files", "exclude_files", "trace_sparse"):
+        if name in chosen:
+            chosen[name] = [part for words in chosen[name] for part in words.split(",") if part]
+    return chosen
 
 
 class Failure(Exception):
@@ -101,13 +115,7 @@ def _check_output(name: str | None) -> None:
 
 
 def _options(values: dict[str, Any]) -> tracer.Options:
-    known = {field.name for field in dataclasses.fields(tracer.Options)}
-    chosen = {name: value for name, value in values.items() if name in known}
-    chosen.setdefault("children", True)
-    for name in ("include_files", "exclude_files", "trace_sparse"):
-        if name in chosen:
-            chosen[name] = [part for words in chosen[name] for part in words.split(",") if part]
-    options = tracer.Options(**chosen)
+    options = tracer.Options(**{"children": True, **recording(values)})
     for names in (options.include_files, options.exclude_files):
         for index, pattern in enumerate(names or ()):
             names[index] = tracer.absolute_pattern(pattern)  # type: ignore[index]

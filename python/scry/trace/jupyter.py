@@ -5,11 +5,31 @@
 
 from __future__ import annotations
 
+import argparse
 import shlex
-from typing import Any
+from typing import Any, NoReturn
 
 from scry.trace import __main__ as command
 from scry.trace.tracer import Tracer
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """A notebook does not end because of a wrong word."""
+        raise ValueError(f"%%scry_trace: {message}")
+
+
+def parser() -> argparse.ArgumentParser:
+    made = _Parser(
+        prog="%%scry_trace",
+        description="Record every call of this cell.",
+        argument_default=argparse.SUPPRESS,
+        add_help=False,
+    )
+    made.add_argument("name", metavar="FILE", nargs="?", help="Where to write (scry-trace.html)")
+    made.add_argument("-o", "--output", metavar="FILE", help="The same")
+    command.add_recording(made)
+    return made
 
 
 def register(shell: Any) -> None:
@@ -20,16 +40,15 @@ def register(shell: Any) -> None:
 
 def trace_cell(shell: Any, line: str, cell: str) -> None:
     """Runs the cell in the notebook's own namespace, and saves the trace also when it raises."""
-    values = vars(command.parser().parse_args(shlex.split(line)))
-    words = [word for word in values["command"] if word != "--"]
-    name = values.get("output") or (words[0] if words else "scry-trace.html")
-    options = {k: v for k, v in values.items() if k in Tracer.option_names()}
-    tracer = Tracer(name, **options)
+    values = vars(parser().parse_args(shlex.split(line)))
+    name = values.pop("name", None) or values.pop("output", None) or "scry-trace.html"
+    tracer = Tracer(name, **command.recording(values))
     tracer.start()
     try:
         shell.run_cell(cell)
     finally:
-        tracer.stop()
+        if tracer.active:
+            tracer.stop()
         saved = tracer.save()
         tracer.clear()
     print(f"scry: wrote '{saved.path}': {saved.sentence()}")

@@ -20,7 +20,7 @@ static bool tsc_is_good(void)
     char text[32] = "";
     FILE *file = fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re");
     if (!file)
-        return false;
+        return true; /* no /sys here, as in a bare container: the processor's word must do */
     bool got = fgets(text, sizeof(text), file) != NULL;
     fclose(file);
     return got && (strcmp(text, "tsc\n") == 0 || strcmp(text, "kvm-clock\n") == 0 ||

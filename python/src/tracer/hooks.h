@@ -41,6 +41,17 @@ void end_python(struct lane *l, unsigned kind, PyObject *result, PyObject *excep
 /* Text of a value by tracer.repr; NULL if it failed. */
 PyObject *value_text(PyObject *value);
 
+#if !HAVE_MONITORING
+/* Before 3.12. Set the profile function in this thread; false: there is one. And unset it, if it is ours. */
+bool profile_here(void);
+void profile_not_here(void);
+/* Of sparse tracing (hooks_named.c). `hear`: named functions are to be heard of, or not for a while. */
+int named_init(void);
+void named_hear(bool on);
+int named_watch(PyCodeObject *code, bool watch);
+void named_forget_all(void);
+#endif
+
 /* Of asyncio (tasks.c): the number of the task that runs in this thread, defined; 0: none. */
 uint32_t task_number(void);
 void tasks_forget(void);

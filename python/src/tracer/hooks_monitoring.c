@@ -9,8 +9,10 @@
 #include <structmember.h>
 
 #define TOOL_NAME "scry"
-#define GATED_LIMIT                                                                                \
-    200u /* events nobody wanted that cost as much as turning them off and on again */
+/* Events nobody wanted that cost about as much as turning them off and on again: while a tracer pauses, and where the
+ * code that is running has to be instrumented anew as well. */
+#define PAUSED_LIMIT 32u
+#define GATED_LIMIT  200u
 
 struct hook {
     PyObject_HEAD vectorcallfunc call;
@@ -22,6 +24,7 @@ static struct monitoring_events { /* as bits; see hooks_init() */
     unsigned start, resume, returned, yielded, call, unwind, thrown, c_return, c_raise, raise;
 } event;
 static unsigned all_events; /* for this start */
+static unsigned events_now; /* that are on */
 
 /* ---- turning events on and off ---- */
 
@@ -32,6 +35,7 @@ static int call_set_events(unsigned mask)
     Py_XDECREF(arguments[0]);
     Py_XDECREF(arguments[1]);
     Py_XDECREF(done);
+    events_now = done ? mask : events_now;
     return done ? 0 : -1;
 }
 
@@ -77,6 +81,19 @@ static PyObject *gated(void)
     return none();
 }
 
+/* An event while the tracer is paused. A short pause costs what its events do, and a long one turns them off. */
+static __attribute__((noinline)) PyObject *unheard(void)
+{
+    if (events_now && ++tracer.gated > PAUSED_LIMIT && call_set_events(0) < 0)
+        PyErr_Clear();
+    return none();
+}
+
+static inline bool paused(void)
+{
+    return unlikely(__atomic_load_n(&tracer.paused, __ATOMIC_RELAXED));
+}
+
 /* ---- Python calls ---- */
 
 static PyObject *disabled(void)
@@ -89,6 +106,8 @@ static inline __attribute__((always_inline)) PyObject *begins(PyObject *const *a
                                                               const bool full)
 {
     struct lane *l = lane_here;
+    if (paused())
+        return unheard();
     if (unlikely(!l) && !(l = lane_enter()))
         return none();
     PyObject *code = args[0];
@@ -135,6 +154,8 @@ ends(PyObject *const *args, unsigned kind, PyObject *result, PyObject *exception
 {
     struct lane *l = lane_here;
     PyObject *code = args[0];
+    if (paused())
+        return unheard();
     if (unlikely(!l || l->top->key != code))
         return odd_end(l, code, kind, kind != WORD_END_RAISE);
     if (!full) {
@@ -153,16 +174,22 @@ ends(PyObject *const *args, unsigned kind, PyObject *result, PyObject *exception
 static inline __attribute__((always_inline)) PyObject *calls(PyObject *const *args, const bool full)
 {
     PyObject *callable = args[2];
-    if (Py_TYPE(callable) == &PyFunction_Type)
-        return none(); /* told about when it starts */
+    bool python = Py_TYPE(callable) == &PyFunction_Type; /* told about when it starts */
+    if (paused())
+        return unheard();
+    if (!full && python)
+        return none();
     struct lane *l = lane_here;
     if (unlikely(!l) && !(l = lane_enter()))
         return none();
     if (full) {
+        /* Also where Python is called: such a place in excluded code need not be heard of again. */
         if (lane_code(l, args[0]) & NAME_EXCLUDED)
             return disabled();
         if (tracer.options.sparse && !l->active)
             return gated();
+        if (python)
+            return none();
     }
     const PyMethodDef *method = method_of(callable);
     if (!method)
@@ -182,6 +209,8 @@ static inline __attribute__((always_inline)) PyObject *c_ends(PyObject *const *a
 {
     struct lane *l = lane_here;
     const PyMethodDef *method = method_of(args[2]);
+    if (paused())
+        return unheard();
     if (unlikely(!l || !method))
         return none();
     if (unlikely(l->top->key != method) && !lane_unwind_to(l, method))
@@ -197,6 +226,8 @@ static PyObject *on_raise(PyObject *self, PyObject *const *args, size_t count, P
 {
     (void)self, (void)count, (void)names;
     struct lane *l = lane_here ? lane_here : lane_enter();
+    if (paused())
+        return unheard();
     if (!l || (tracer.options.sparse && !l->active) || (lane_code(l, args[0]) & NAME_EXCLUDED))
         return none();
     const char *name = Py_TYPE(args[2])->tp_name;
@@ -379,7 +410,7 @@ int hooks_start(void)
 
 int hooks_stop(void)
 {
-    int rc = hooks_pause();
+    int rc = call_set_events(0);
     if (register_hooks(false) < 0)
         rc = -1;
     PyObject *done = PyObject_CallMethod(monitoring, "free_tool_id", "i", tool);
@@ -390,12 +421,17 @@ int hooks_stop(void)
 
 int hooks_pause(void)
 {
-    return call_set_events(0);
+    tracer.gated = 0;
+    __atomic_store_n(&tracer.paused, true, __ATOMIC_RELAXED);
+    return 0;
 }
 
 int hooks_resume(void)
 {
-    return call_set_events(tracer.everywhere ? all_events : sparse_events());
+    unsigned wanted = tracer.everywhere ? all_events : sparse_events();
+    tracer.gated = 0;
+    __atomic_store_n(&tracer.paused, false, __ATOMIC_RELAXED);
+    return events_now == wanted ? 0 : call_set_events(wanted);
 }
 
 int hooks_watch(PyObject *code, bool watch)

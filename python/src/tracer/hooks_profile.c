@@ -1,22 +1,8 @@
 /* Before 3.12: the profile function, which each thread has of its own. Sparse tracing sets it while one of the named
- * functions runs; to see those start, it takes the place of the interpreter's function that evaluates frames. */
+ * functions runs (hooks_named.c). */
 #include "hooks.h"
 
 #if !HAVE_MONITORING
-
-#if PY_VERSION_HEX >= 0x030b0000
-#define Py_BUILD_CORE 1
-#include <internal/pycore_frame.h>
-#undef Py_BUILD_CORE
-typedef struct _PyInterpreterFrame *eval_frame_type;
-#elif PY_VERSION_HEX >= 0x03090000
-typedef PyFrameObject *eval_frame_type;
-#else
-#define Py_BUILD_CORE 1
-#include <internal/pycore_pystate.h>
-#undef Py_BUILD_CORE
-typedef PyFrameObject *eval_frame_type;
-#endif
 
 static PyObject
     *hook_object; /* what threading.setprofile gets, and what a profile function is given */
@@ -183,7 +169,7 @@ int hooks_init(PyObject *module)
 {
     (void)module;
     hook_object = PyCFunction_New(&new_thread_method, NULL);
-    return hook_object ? 0 : -1;
+    return hook_object ? named_init() : -1;
 }
 
 static int threading_setprofile(PyObject *function)
@@ -210,54 +196,23 @@ static int somebody_else(void)
     return 0;
 }
 
-/* ---- sparse tracing ---- */
+/* ---- for sparse tracing ---- */
 
-static _PyFrameEvalFunction usual_eval;
-
-static inline PyCodeObject *code_of_eval(eval_frame_type frame)
+bool profile_here(void)
 {
-    return frame->f_code;
+    if (PyThreadState_Get()->c_profilefunc)
+        return false;
+    PyEval_SetProfile(profile, hook_object);
+    return true;
 }
 
-#if PY_VERSION_HEX >= 0x03090000
-#define EVAL_PARAMETERS PyThreadState *tstate, eval_frame_type frame, int thrown
-#define EVAL_ARGUMENTS  tstate, frame, thrown
-#else
-#define EVAL_PARAMETERS eval_frame_type frame, int thrown
-#define EVAL_ARGUMENTS  frame, thrown
-#endif
-
-static PyObject *eval_named(EVAL_PARAMETERS)
+void profile_not_here(void)
 {
-    if (likely(!name_is_sparse(code_of_eval(frame))) || !tracer.on)
-        return usual_eval(EVAL_ARGUMENTS);
-#if PY_VERSION_HEX < 0x03090000
-    PyThreadState *tstate = PyThreadState_Get();
-#endif
-    bool outermost = tstate->c_profilefunc == NULL;
-    if (outermost)
-        PyEval_SetProfile(profile, hook_object);
-    PyObject *result = usual_eval(EVAL_ARGUMENTS);
-    if (outermost && tstate->c_profilefunc == profile) {
-        SAVE_ERROR;
-        PyEval_SetProfile(NULL, NULL);
-        RESTORE_ERROR;
-    }
-    return result;
-}
-
-static void set_eval(bool named)
-{
-    PyInterpreterState *interpreter = PyThreadState_Get()->interp;
-#if PY_VERSION_HEX >= 0x03090000
-    if (named)
-        usual_eval = _PyInterpreterState_GetEvalFrameFunc(interpreter);
-    _PyInterpreterState_SetEvalFrameFunc(interpreter, named ? eval_named : usual_eval);
-#else
-    if (named)
-        usual_eval = interpreter->eval_frame;
-    interpreter->eval_frame = named ? eval_named : usual_eval;
-#endif
+    if (PyThreadState_Get()->c_profilefunc != profile)
+        return;
+    SAVE_ERROR;
+    PyEval_SetProfile(NULL, NULL);
+    RESTORE_ERROR;
 }
 
 /* ---- starting and stopping ---- */
@@ -274,30 +229,38 @@ int hooks_start(void)
 int hooks_stop(void)
 {
     int rc = hooks_pause();
-    return !tracer.options.sparse && threading_setprofile(Py_None) < 0 ? -1 : rc;
+    if (tracer.options.sparse)
+        named_forget_all();
+    else if (threading_setprofile(Py_None) < 0)
+        rc = -1;
+    return rc;
 }
 
 int hooks_pause(void)
 {
+    tracer.paused = true;
     if (tracer.options.sparse)
-        set_eval(false);
+        named_hear(false);
     set_profile_everywhere(NULL);
     return 0;
 }
 
 int hooks_resume(void)
 {
-    if (tracer.options.sparse)
-        set_eval(true);
-    else
+    tracer.paused = false;
+    if (!tracer.options.sparse) {
         set_profile_everywhere(profile);
+        return 0;
+    }
+    named_hear(true);
+    if (lane_here && lane_here->active)
+        profile_here(); /* whoever set it when that began unsets it */
     return 0;
 }
 
 int hooks_watch(PyObject *code, bool watch)
 {
-    (void)code, (void)watch; /* the mark on the code object is enough */
-    return 0;
+    return named_watch((PyCodeObject *)code, watch);
 }
 
 #endif

@@ -164,6 +164,7 @@ static PyObject *start(PyObject *self, PyObject *args, PyObject *names)
     lanes_reset();
     tasks_forget();
     tracer.active_lanes = 0;
+    tracer.paused = false;
     tracer.on = true;
     tracer.forked = false;
     if (hooks_start() < 0) {
@@ -210,23 +211,35 @@ static PyObject *pause_tracing(PyObject *self, PyObject *none_given)
     Py_RETURN_NONE;
 }
 
+#if PY_VERSION_HEX < 0x03090000
+static PyFrameObject *PyFrame_GetBack(PyFrameObject *frame)
+{
+    Py_XINCREF(frame->f_back);
+    return frame->f_back;
+}
+
+static PyCodeObject *PyFrame_GetCode(PyFrameObject *frame)
+{
+    Py_INCREF(frame->f_code);
+    return frame->f_code;
+}
+#endif
+
+/* Is a call by this key open in this thread? */
 static bool runs(const void *key)
 {
     PyFrameObject *frame = PyEval_GetFrame();
-    Py_XINCREF(frame);
     bool found = false;
+    Py_XINCREF(frame);
     while (frame && !found) {
-        PyObject *code = PyObject_GetAttrString((PyObject *)frame, "f_code");
+        PyCodeObject *code = PyFrame_GetCode(frame);
         found = (const void *)code == key;
-        Py_XDECREF(code);
-        PyObject *back = PyObject_GetAttrString((PyObject *)frame, "f_back");
+        Py_DECREF(code);
+        PyFrameObject *back = PyFrame_GetBack(frame);
         Py_DECREF(frame);
-        frame = back == Py_None ? NULL : (PyFrameObject *)back;
-        if (back == Py_None)
-            Py_DECREF(back);
+        frame = back;
     }
     Py_XDECREF(frame);
-    PyErr_Clear();
     return found;
 }
 

@@ -54,7 +54,8 @@ void bytes_put_number(struct bytes *b, uint64_t number)
     bytes_put(b, text, (size_t)snprintf(text, sizeof(text), "%llu", (unsigned long long)number));
 }
 
-/* How many bytes the character at `s` has; 0: it is not UTF-8. */
+/* How many bytes the character at `s` has; 0: it is not UTF-8. It is utf8_length() of src/util, once more: the tracer
+ * can be built from this folder alone, wherever it lies (scry.trace.build). */
 static size_t character(const unsigned char *s, size_t left)
 {
     if (s[0] < 0x80)

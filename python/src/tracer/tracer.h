@@ -29,6 +29,7 @@ struct tracer_options {
 
 struct tracer {
     bool on;
+    bool paused;         /* events are ignored; if they still come, they are soon turned off */
     bool forked;         /* this is a child that has not yet got an image of its own */
     uint32_t generation; /* counts starts: what was defined before is to be defined again */
     uint32_t epoch;      /* changes when what lanes remember about addresses may be wrong */
@@ -42,9 +43,9 @@ struct tracer {
     uint32_t thread_count;
     uint64_t lost;  /* calls for which there was no room at all */
     PyObject *repr; /* makes the text of a value */
+    uint32_t gated; /* events that came since nobody wants them any more */
     /* Sparse tracing. */
     uint32_t active_lanes; /* in which a named function runs */
-    uint32_t gated;        /* events since then that nobody wanted */
     bool everywhere;       /* events are on in all code */
 };
 extern struct tracer tracer;
