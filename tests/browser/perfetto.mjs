@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { serve } from './serve.mjs';
 
 /* Opens the file and returns a function that answers SQL with rows of numbers and texts. */
-async function load({ perfetto, folder, newPage }, file) {
+export async function load({ perfetto, folder, newPage, patience = 60000 }, file) {
   const release = readdirSync(perfetto).find((name) => /^v\d/.test(name));
   const server = await serve({ [release]: join(perfetto, release) });
   const page = await newPage();
-  page.setDefaultTimeout(60000);
+  page.setDefaultTimeout(patience);
   await page.goto(`${server.at}/${release}/index.html`);
   await page.waitForFunction(() => window.app && document.querySelector('input[type=file]'));
   await page.locator('input[type=file]').first().setInputFiles(join(folder, file));
@@ -27,7 +27,7 @@ async function load({ perfetto, folder, newPage }, file) {
 const TRACKS = `select p.pid, p.name, t.tid, t.name, s.depth, count(*), sum(s.dur) / 1000000
   from slice s join thread_track k on s.track_id = k.id join thread t using (utid) join process p using (upid)
   where s.depth = 0 group by 1, 3 order by 1, 3`;
-const ERRORS = "select name, value from stats where severity = 'error' and value > 0";
+export const ERRORS = "select name, value from stats where severity = 'error' and value > 0";
 
 export const perfetto = {
   async 'Perfetto reads our trace: names, slices, gaps, real time'(tools) {

@@ -3,22 +3,17 @@
  *
  * run.mjs MAKE_PROFILE CHROMIUM FOLDER PERFETTO SCRY */
 import { execFileSync } from 'node:child_process';
-import { createRequire } from 'node:module';
 import { mkdtempSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { diff } from './diff.mjs';
 import { flamegraph } from './flamegraph.mjs';
+import { launch } from './launch.mjs';
 import { perfetto } from './perfetto.mjs';
 import { report } from './report.mjs';
 import { speedscope } from './speedscope.mjs';
 
-const require = createRequire(new URL('../package.json', import.meta.url));
 const tests = { ...flamegraph, ...diff, ...perfetto, ...report, ...speedscope };
-
-/* Quiet, and nothing beyond the page itself. */
-const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
-  '--disable-component-update', '--disable-sync', '--force-color-profile=srgb', '--font-render-hinting=none'];
 
 async function open(browser, folder, file, { hash = '', js = true, dark = false, clock = false, width = 1200, height = 700 } = {}) {
   const context = await browser.newContext({
@@ -64,7 +59,7 @@ async function main() {
     execFileSync(process.env.SCRY_TRACE_PYTHON, [new URL('../trace/traced.py', import.meta.url).pathname, join(folder, file)]);
     return file;
   };
-  const browser = await require('playwright-core').chromium.launch({ executablePath: chromium, args: FLAGS });
+  const browser = await launch(chromium);
   const tools = {
     folder, make, compare, trace, settled, read: (file) => readFileSync(join(folder, file), 'utf8'),
     open: (file, options) => open(browser, folder, file, options),

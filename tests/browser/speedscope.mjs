@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import { serve } from './serve.mjs';
 
-async function show({ root, folder, newPage }, file) {
+export async function show({ root, folder, newPage }, file) {
   const { at, close } = await serve({ app: join(root, 'node_modules/speedscope/dist/release'), profile: folder });
   const page = await newPage();
   const trouble = [];

@@ -1,85 +1,14 @@
-"""The module scheduler_profiling: a program as its users have it, and each parameter."""
+"""The module scheduler_profiling: each parameter, and names of the past. test_example.py has a program as its users have it."""
 
 from __future__ import annotations
 
 import inspect
 import json
-import os
-import subprocess
-import sys
 
-import jsonschema
 import pytest
-import pythons
 from clusters import quiet, until, work
 
 pytestmark = [pytest.mark.xdist_group("dask"), pytest.mark.timeout(300)]
-
-SCHEMA = pythons.PROJECT / "tests/node_modules/speedscope/dist/release/file-format-schema.json"
-
-# As its users have it, with names of functions as they were in 2021.
-PROGRAM = """
-import dask
-import distributed
-
-from scheduler_profiling import pyspy_on_scheduler, viztrace_scheduler
-
-client = distributed.Client()
-table = dask.datasets.timeseries(start="2000-01-01", end="2000-01-05", partition_freq="1h", freq="600s")
-
-with (
-    pyspy_on_scheduler("pyspy.json"),
-    viztrace_scheduler("viztracer.json", trace_sparse="distributed.Scheduler.update_graph_hlg"),
-):
-    table.set_index("id").mean(numeric_only=True).compute()
-"""
-
-
-def guarded(program):
-    lines = "".join(f"    {line}\n" for line in program.splitlines())
-    return f"if __name__ == '__main__':\n{lines}"
-
-
-def check(folder):
-    sampled = json.loads((folder / "pyspy.json").read_text())
-    for frame in sampled["shared"]["frames"]:
-        frame.pop(
-            "col", None
-        )  # null, which speedscope itself takes for "none" and its schema does not
-    jsonschema.validate(sampled, json.loads(SCHEMA.read_text()))
-    assert any("update_graph" in frame["name"] for frame in sampled["shared"]["frames"])
-    traced = json.loads((folder / "viztracer.json").read_text())["traceEvents"]
-    [*calls] = [event for event in traced if event["ph"] == "X"]
-    assert any(event["name"].startswith("Scheduler.update_graph ") for event in calls)
-    assert all(event["dur"] >= 0 and event["ts"] >= 0 for event in calls)
-    assert sorted(path.name for path in folder.iterdir()) == ["pyspy.json", "viztracer.json"]
-
-
-@pytest.mark.parametrize("way", ["stdin", "guarded"])
-@pytest.mark.parametrize("where", ["own", "separate"])
-def test_a_program_as_users_have_it(cluster, tmp_path, way, where):
-    folder = tmp_path / "run"
-    folder.mkdir()
-    file = tmp_path / "program.py"
-    file.write_text(PROGRAM if way == "stdin" else guarded(PROGRAM))
-    # A schedule of its own with two workers; or the one of this address, for a Client() without arguments.
-    env = {**os.environ, "DASK_DISTRIBUTED__DASHBOARD__LINK": ""}
-    if where == "separate":
-        env["DASK_SCHEDULER_ADDRESS"] = cluster.address
-    done = subprocess.run(
-        [sys.executable, *(["-"] if way == "stdin" else [str(file)])],
-        stdin=file.open() if way == "stdin" else subprocess.DEVNULL,
-        cwd=folder,
-        env=env,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=200,
-    )
-    assert done.returncode == 0, done.stdout
-    assert "no 'distributed.Scheduler.update_graph_hlg'" in done.stdout
-    assert "scry: wrote 'viztracer.json'" in done.stdout
-    check(folder)
 
 
 def test_parameters_are_those_of_the_original():

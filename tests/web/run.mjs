@@ -6,14 +6,13 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import assert from 'node:assert/strict';
 
+import { launch } from '../browser/launch.mjs';
 import { access } from './access.mjs';
 import { cluster } from './cluster.mjs';
 import { profiles } from './profiles.mjs';
 
 const require = createRequire(new URL('../package.json', import.meta.url));
 const tests = { ...cluster, ...profiles, ...access };
-const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
-  '--disable-component-update', '--disable-sync', '--force-color-profile=srgb', '--font-render-hinting=none'];
 
 /* What a page must not do in any test: log an error, or ask anybody but its server. */
 function watch(page, origin) {
@@ -30,7 +29,7 @@ function watch(page, origin) {
 async function main() {
   const [chromium, world, folder, ...only] = process.argv.slice(2);
   const facts = JSON.parse(readFileSync(world, 'utf8'));
-  const browser = await require('playwright-core').chromium.launch({ executablePath: chromium, args: FLAGS });
+  const browser = await launch(chromium);
   const opened = [];
   const open = async (hash, { dark = false, width = 1280, height = 800, locale = 'en-US', url = facts.url, before = async () => {} } = {}) => {
     const context = await browser.newContext({
