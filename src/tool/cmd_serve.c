@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/server.h"
 #include "tool/commands.h"
+#include "tool/serve_module.h"
 #include "tool/text.h"
 
 struct serve_values {
@@ -50,24 +50,25 @@ static int check(const struct serve_values *v, struct error *err)
     return r;
 }
 
-static int make_policy(const struct serve_values *v, struct policy *policy, struct error *err)
+static int make_policy(const struct serve_module *module, const struct serve_values *v,
+                       struct policy *policy, struct error *err)
 {
     int r = 0;
     for (size_t i = 0; i < v->users.count && r == 0; i++)
-        r = policy_add_user(policy, v->users.items[i], err);
+        r = module->add_user(policy, v->users.items[i], err);
     if (r == 0 && v->pid_namespace)
-        r = policy_set_pid_namespace(policy, v->pid_namespace, err);
+        r = module->set_pid_namespace(policy, v->pid_namespace, err);
     return r;
 }
 
 /* Where it is, on standard output, for a person and for programs that wait for it. */
-static void announce(const struct server *server)
+static void announce(const struct serve_module *module, const struct server *server)
 {
-    printf("scry: serving on %s\n", server_url(server));
-    if (server_token_file(server)[0]) {
+    printf("scry: serving on %s\n", module->url(server));
+    if (module->token_file(server)[0]) {
         fputs("scry: the token is in ", stdout);
-        text_print(stdout, server_token_file(server));
-        printf("; in a browser: %s?token=TOKEN\n", server_url(server));
+        text_print(stdout, module->token_file(server));
+        printf("; in a browser: %s?token=TOKEN\n", module->url(server));
     }
     fflush(stdout);
 }
@@ -120,20 +121,23 @@ static int run(const struct invocation *call, const void *values, struct error *
         .max_duration = v->max_duration,
         .sandbox = !v->no_sandbox,
     };
+    const struct serve_module *module;
     struct server *server;
     sigset_t signals;
     int r = check(v, err);
     if (r == 0)
-        r = make_policy(v, &options.policy, err);
+        r = serve_module_load(&module, err);
+    if (r == 0)
+        r = make_policy(module, v, &options.policy, err);
     if (r < 0)
         return r;
     block_signals(&signals);
-    r = server_new(&options, &server, err);
+    r = module->open(&options, &server, err);
     if (r < 0)
         return r;
-    announce(server);
+    announce(module, server);
     wait_for_signal(&signals);
-    server_free(server);
+    module->close(server);
     return 0;
 }
 

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import urllib.request
 import zipfile
 
 import pytest
@@ -75,8 +76,12 @@ def test_what_is_in_it(wheel, record_property):
 
 def test_libraries_come_along(clean):
     """Beside the C library's own nothing is taken from the system."""
+    [server] = clean.rglob("scry-serve.so")
     shown = subprocess.run(
-        ["ldd", str(clean / "bin" / "scry")], stdout=subprocess.PIPE, text=True, check=True
+        ["ldd", str(clean / "bin" / "scry"), str(server)],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
     ).stdout
     outside = [path for path in re.findall(r"=> (\S+)", shown) if not path.startswith(str(clean))]
     known = r".*/lib(c|m|dl|rt|pthread|resolv)\.so\.\d+"
@@ -117,6 +122,25 @@ def test_the_command(clean, tmp_path):
         assert b"&lt;module&gt;" in output.read_bytes()
 
 
+def healthy(command, folder):
+    """Whether a server that is started so answers."""
+    with subprocess.Popen(
+        [*command, "serve", "--port", "0", "--data-dir", str(folder)],
+        env=bare(),
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            url = process.stdout.readline().split()[-1]
+            return urllib.request.urlopen(f"{url}healthz", timeout=60).status == 200
+        finally:
+            process.terminate()
+
+
+def test_the_server(clean, tmp_path):
+    assert healthy([str(clean / "bin" / "scry")], tmp_path)
+
+
 def trees():
     """Interpreters that live in a Debian tree of their own, as in a slim image; one is enough."""
     found = [p for p in pythons.found() if p.root and not p.debug and not p.free_threaded]
@@ -145,3 +169,5 @@ def test_in_a_slim_root(wheel, tmp_path):
     said = json.loads(done.stdout.splitlines()[-1])
     assert said["names"][0] == "work"
     assert b"work" in (tmp_path / "own.svg").read_bytes()
+    command[cut + len(environment) :] = [str(target / "bin" / "scry")]
+    assert healthy(command, tmp_path / "data")
