@@ -678,6 +678,9 @@ static enum peek_result judge_full(struct peek *p, struct python *py, struct py_
 /* How many bytes at the beginning are the same, in steps of 8. */
 static size_t count_same_bytes(const unsigned char *a, const unsigned char *b, size_t len)
 {
+    len &= ~(size_t)7;
+    if (memcmp(a, b, len) == 0) /* mostly */
+        return len;
     size_t i = 0;
     while (len - i >= 256 && memcmp(a + i, b + i, 256) == 0)
         i += 256;
@@ -799,7 +802,7 @@ static enum peek_result judge_quick(struct peek *p, struct python *py, struct py
     }
     size_t below = (size_t)(leaf - r->addr), joint;
     const unsigned char *second = copies_second(p->in_use, r);
-    if (count_same_bytes(copies_first(p->in_use, r), second, below) < below / 8 * 8)
+    if (memcmp(copies_first(p->in_use, r), second, below) != 0)
         return PEEK_MOVED;
     size_t common = below < p->kept.len ? below : p->kept.len;
     scry_addr same_until = r->addr + count_same_bytes(second, p->kept.copy, common);

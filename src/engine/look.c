@@ -691,7 +691,7 @@ static void find_collectors(struct target *t)
 int target_look(struct target *t, const struct look *look, const struct snapshot **ret_snapshot)
 {
     struct target_private *p = t->private;
-    scry_nsec now = clock_now();
+    scry_nsec now = look->now ? look->now : clock_now();
     struct plan plan;
     p->snapshot.count = 0;
     stop_settle(); /* whoever stopped too late to be read must not stand still until it is wanted

@@ -377,7 +377,8 @@ static scry_nsec take_run_time(const struct thread_state *t)
     return ran;
 }
 
-static int sample_member(struct sampler *s, struct member *m, scry_nsec time, scry_nsec weight)
+static int sample_member(struct sampler *s, struct member *m, scry_nsec now, scry_nsec time,
+                         scry_nsec weight)
 {
     const struct look look = {
         .blocking = s->options.blocking,
@@ -389,6 +390,7 @@ static int sample_member(struct sampler *s, struct member *m, scry_nsec time, sc
         .wait_reasons = s->whole,
         .native = s->options.native,
         .native_all = s->options.native_all,
+        .now = now,
     };
     const struct snapshot *snapshot;
     int r = target_look(m->target, &look, &snapshot);
@@ -444,6 +446,8 @@ static void begin_look(struct sampler *s, scry_nsec time, scry_nsec weight)
 
 static int look_around(struct sampler *s, scry_nsec time)
 {
+    /* Reading the clock is a good part of a look; for a second process it would be out of date. */
+    scry_nsec now = s->start + time;
     /* Whole microseconds: enough for any rate, and shorter in the stream. */
     time = time / 1000 * 1000;
     scry_nsec weight = weight_at(s, time);
@@ -454,7 +458,7 @@ static int look_around(struct sampler *s, scry_nsec time)
     begin_look(s, time, weight);
     int r = 0;
     for (size_t i = 0; i < s->tree.count && r == 0; i++)
-        r = sample_member(s, &s->tree.members[i], time, weight);
+        r = sample_member(s, &s->tree.members[i], i ? 0 : now, time, weight);
     tree_drop_ended(&s->tree);
     return r;
 }

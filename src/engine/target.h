@@ -58,6 +58,7 @@ struct look {
     bool wait_reasons;    /* fill in thread_state.wait */
     bool native; /* merge native frames in: thread_state.merged. A thread that runs is stopped */
     bool native_all; /* with the interpreter's own functions; the same at every look */
+    scry_nsec now;   /* by CLOCK_MONOTONIC, for whoever has just read it; 0 = not known */
     /* May be NULL. Called for each thread that is reported, right after its frames were read and
      * before it is let go: the moment to read variables. Unless `blocking` is NEVER, a thread that
      * runs is stopped meanwhile. A thread that woke up while it was read is visited again: the last

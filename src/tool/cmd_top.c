@@ -24,6 +24,7 @@
 #define GRACE             (2 * SCRY_NSEC_PER_SEC)
 #define FIRST_REFRESH     (SCRY_NSEC_PER_SEC / 5)
 #define ONCE_SECONDS      (2 * SCRY_NSEC_PER_SEC)
+#define NOT_GIVEN         UINT64_MAX
 #define FAREWELL_ROWS     10
 
 struct top_values {
@@ -381,10 +382,10 @@ static int run_live(struct top *top, struct error *err)
 static struct sampler_options sampler_options(const struct top *top, enum blocking blocking)
 {
     const struct top_values *v = top->values;
-    bool once = v->once || v->json;
+    scry_nsec usual = v->once || v->json ? ONCE_SECONDS : 0;
     return (struct sampler_options){
         .rate = v->rate,
-        .duration = v->duration || !once ? v->duration : ONCE_SECONDS,
+        .duration = v->duration == NOT_GIVEN ? usual : v->duration,
         .blocking = blocking,
         .gil_only = v->gil,
         .idle = v->idle,
@@ -597,6 +598,11 @@ const struct command cmd_top = {
     .words = WORDS_PROGRAM,
     .values_size = sizeof(struct top_values),
     .defaults =
-        &(const struct top_values){.rate = 100, .delay = SCRY_NSEC_PER_SEC, .sort = TOP_OWN_TIME},
+        &(const struct top_values){
+            .rate = 100,
+            .delay = SCRY_NSEC_PER_SEC,
+            .duration = NOT_GIVEN,
+            .sort = TOP_OWN_TIME,
+        },
     .run = run,
 };

@@ -612,7 +612,12 @@ def test_a_tree(tool):
 
 
 def test_once_with_a_program(tool):
-    code = "print('hel' + 'lo', flush=True)\nfor _ in range(300): sum(range(100000))\nraise SystemExit(3)"
+    """Without a limit it lasts as long as the program: longer than the two seconds that --once takes by itself."""
+    code = (
+        "import time; print('hel' + 'lo', flush=True); end = time.monotonic() + 3\n"
+        "while time.monotonic() < end: sum(range(100000))\n"
+        "raise SystemExit(3)"
+    )
     done = tool("top", "--once", "-d", "unlimited", "--", sys.executable, "-c", code)
     assert done.returncode == 3
     assert "hello" in done.stderr and "hello" not in done.stdout
