@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "dwarf/extents.h"
 #include "dwarf/inlines.h"
 #include "dwarf/symbols.h"
 
@@ -134,6 +135,7 @@ static void binary_free(struct binary *b)
 {
     debug_info_free(b->debug);
     symbol_table_free(b->symbols);
+    extents_free(b->extents);
     if (b->eh_frame)
         dwarf_cfi_end(b->eh_frame);
     elf_close(b->elf);

@@ -13,6 +13,7 @@
 #include "binary/elf.h"
 
 struct debug_info;   /* inlines.h */
+struct extents;      /* extents.h */
 struct symbol_table; /* symbols.h */
 
 /* A binary; one that cannot be opened has no `elf` and is still known by its path. */
@@ -26,6 +27,8 @@ struct binary {
     /* made when first asked for */
     struct symbol_table *symbols;
     struct debug_info *debug;
+    struct extents *extents;
+    bool extents_tried;
 };
 
 struct module {

@@ -7,6 +7,7 @@
 
 #include "dwarf/cython.h"
 #include "dwarf/demangle.h"
+#include "dwarf/extents.h"
 #include "dwarf/inlines.h"
 #include "dwarf/symbols.h"
 
@@ -53,6 +54,17 @@ const char *native_code_file(const struct native_code *code, bool full)
     return full ? file : base_name(file);
 }
 
+/* One name for the whole function, where the unwind tables say which one it is. */
+static uint64_t function_start(const struct module *module, scry_addr addr)
+{
+    struct binary *b = module->binary;
+    uint64_t inside = addr - module->bias, start;
+    if (!b->extents_tried && b->elf)
+        b->extents = extents_new(b->elf);
+    b->extents_tried = true;
+    return b->extents && extents_find(b->extents, inside, &start) ? start : inside;
+}
+
 static char *place_name(const struct module *module, scry_addr addr)
 {
     char text[512];
@@ -62,7 +74,8 @@ static char *place_name(const struct module *module, scry_addr addr)
         snprintf(text, sizeof(text), "[anonymous]+0x%" PRIx64, addr - module->start);
     else
         snprintf(text, sizeof(text), "%.400s+0x%" PRIx64, base_name(module->binary->path),
-                 module->has_bias ? addr - module->bias : addr - module->start + module->offset);
+                 module->has_bias ? function_start(module, addr)
+                                  : addr - module->start + module->offset);
     return strdup(text);
 }
 

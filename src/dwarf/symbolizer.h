@@ -9,7 +9,7 @@
 /* One function at one place. Lives as long as the symbolizer. */
 struct native_code {
     uint32_t serial;    /* never given out twice by one symbolizer */
-    char *name;         /* demangled; "libfoo.so+0x1f2e" when there is none */
+    char *name;         /* demangled; "libfoo.so+0x1f20", by its start, when there is none */
     char *symbol;       /* of the function it is compiled into, as in the file; "" if unknown */
     char *file;         /* source file; "" if unknown */
     const char *module; /* the binary's path; "[unknown]" */

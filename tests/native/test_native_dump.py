@@ -3,6 +3,7 @@ Python's frames whatever happens to the native ones."""
 
 import json
 import os
+import re
 import shutil
 import subprocess
 
@@ -222,6 +223,49 @@ def test_damaged_debug_files_cost_names_only(scry, some_python, running, tmp_pat
     if damage in ("gone", "empty", "another"):
         inside = [f["name"] for f in thread["frames"] if f["module"] == module]
         assert all(name.startswith("scry_native.so+0x") for name in inside), inside
+
+
+def function_starts(module):
+    """{start: end} of its functions, as the file has it before it is stripped."""
+    printed = subprocess.run(["nm", "-S", module], capture_output=True, text=True, check=True)
+    found = re.findall(r"^(\w+) (\w+) [tT] ", printed.stdout, re.MULTILINE)
+    return {int(start, 16): int(start, 16) + int(size, 16) for start, size in found}
+
+
+def offsets(thread, module):
+    """What stands behind the + in the names of the frames in this module."""
+    inside = [f["name"] for f in thread["frames"] if f["module"] == module]
+    assert all(name.startswith("scry_native.so+0x") for name in inside), inside
+    return [int(name.partition("+")[2], 16) for name in inside]
+
+
+def test_a_stripped_function_has_one_name(scry, some_python, running, tmp_path):
+    module = building.extension(some_python, tmp_path, "-fno-inline")
+    starts = function_starts(module)
+    subprocess.run(["strip", module], check=True)
+    process = running(some_python, "extension", module)
+    places, seen = set(), set()
+    for _ in range(60):
+        thread = compare.dump(scry, process.pid, "--native")[process.pid]
+        places |= {f["address"] for f in thread["frames"] if f["module"] == module}
+        seen |= set(offsets(thread, module))
+    assert len(places) > len(seen) == 2 and seen <= starts.keys(), (places, seen, starts)
+
+
+def test_code_without_symbols_and_tables_is_named_by_its_address(
+    scry, some_python, running, tmp_path
+):
+    options = ("-fno-asynchronous-unwind-tables", "-fno-omit-frame-pointer", "-fno-inline")
+    module = building.extension(some_python, tmp_path, *options)
+    starts = function_starts(module)
+    subprocess.run(["strip", module], check=True)
+    process = running(some_python, "extension", module)
+    seen = set()
+    for _ in range(60):
+        seen |= set(offsets(compare.dump(scry, process.pid, "--native")[process.pid], module))
+    assert len(seen) > 2, seen
+    for offset in seen:
+        assert any(start <= offset < end for start, end in starts.items()), (offset, starts)
 
 
 def test_a_library_that_was_deleted(scry, some_python, running, tmp_path):
