@@ -29,7 +29,7 @@ FORMATS = {
     ".html": "html",
     ".scry": "scry",
 }
-NAMES = (*dict.fromkeys(FORMATS.values()), "chrometrace", "json")
+NAMES = (*dict.fromkeys(FORMATS.values()), "chrometrace", "gecko", "json")
 
 
 def format_of(path: StrPath, wanted: str | None = None) -> str:

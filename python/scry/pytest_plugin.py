@@ -17,7 +17,13 @@ from typing import Any
 
 import pytest
 
-EXTENSIONS = {"flamegraph": "svg", "speedscope": "json", "chrometrace": "json", "raw": "txt"}
+EXTENSIONS = {
+    "flamegraph": "svg",
+    "speedscope": "json",
+    "chrometrace": "json",
+    "gecko": "json",
+    "raw": "txt",
+}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

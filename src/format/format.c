@@ -46,6 +46,14 @@ const struct format formats[] = {
         .write = chrometrace_write,
     },
     {
+        .name = "gecko",
+        .extension = "json",
+        .summary = "for the Firefox Profiler: threads of all processes, with categories",
+        .what = "Firefox Profiler file",
+        .hint = "open it at https://profiler.firefox.com",
+        .write = gecko_write,
+    },
+    {
         .name = "pprof",
         .extension = "pb.gz",
         .summary = "for pprof and the tools that read its profiles, compressed",

@@ -10,6 +10,7 @@ typedef int format_writer(struct recording *recording, const struct format_optio
 format_writer callgrind_write;
 format_writer chrometrace_write;
 format_writer flamegraph_write;
+format_writer gecko_write;
 format_writer html_write;
 format_writer json_write;
 format_writer pprof_write;

@@ -59,7 +59,19 @@ def test_a_name_nobody_gave_replaces_nothing(tool, refused, recordings):
 
 
 @pytest.mark.parametrize(
-    "form", ["flamegraph", "raw", "speedscope", "chrometrace", "pprof", "scry"]
+    "form",
+    [
+        "flamegraph",
+        "html",
+        "raw",
+        "speedscope",
+        "chrometrace",
+        "gecko",
+        "pprof",
+        "json",
+        "callgrind",
+        "scry",
+    ],
 )
 def test_every_format(tool, recordings, form):
     result = tool("convert", "-f", form, "-o", "out", "basic.scry")

@@ -116,7 +116,9 @@ def test_merged_again_they_are_one_recording(tool, busy):
     assert seconds == pytest.approx(sum(s for s, _ in parts), abs=0.05)
 
 
-@pytest.mark.parametrize("form", ["flamegraph", "raw", "speedscope", "chrometrace", "pprof"])
+@pytest.mark.parametrize(
+    "form", ["flamegraph", "raw", "speedscope", "chrometrace", "gecko", "pprof"]
+)
 def test_every_format(tool, busy, form):
     with recording(
         tool, "-p", busy.pid, "-f", form, "-r", 200, "--rotate", 0.2, "-o", "out.x"
@@ -126,7 +128,7 @@ def test_every_format(tool, busy, form):
             data = (tool.folder / name).read_bytes()
             if form == "flamegraph":
                 ET.fromstring(data)
-            elif form in ("speedscope", "chrometrace"):
+            elif form in ("speedscope", "chrometrace", "gecko"):
                 json.loads(data)
             elif form == "pprof":
                 data = gzip.decompress(data)
@@ -237,7 +239,7 @@ def test_what_there_is_so_far(tool, busy):
     assert tool.left() == ["out.txt"]
 
 
-@pytest.mark.parametrize("form", ["flamegraph", "speedscope", "chrometrace", "pprof"])
+@pytest.mark.parametrize("form", ["flamegraph", "speedscope", "chrometrace", "gecko", "pprof"])
 def test_every_format_so_far(tool, busy, form):
     with recording(tool, "-p", busy.pid, "-f", form, "-r", 200, "-o", "out") as process:
         process.send_signal(signal.SIGUSR1)

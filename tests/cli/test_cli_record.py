@@ -269,7 +269,7 @@ def test_reader_that_goes_away(tool):
 
 
 @pytest.mark.parametrize(
-    "format", ["flamegraph", "raw", "speedscope", "chrometrace", "pprof", "scry"]
+    "format", ["flamegraph", "raw", "speedscope", "chrometrace", "gecko", "pprof", "scry"]
 )
 def test_default_name(tool, format):
     result = tool("record", "-d", "0.2", "-f", format, "--", sys.executable, "-c", BUSY)

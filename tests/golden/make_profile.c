@@ -74,15 +74,17 @@ static uint32_t thread(uint32_t of, int64_t tid, const char *name)
                                                      .name = name});
 }
 
-static void sample(uint64_t ms, uint64_t weight_ms, uint32_t of, uint32_t stack)
+static void sample_as(uint64_t ms, uint64_t weight_ms, uint32_t of, uint32_t stack, uint32_t flags)
 {
-    struct rec_sample s = {.time = ms * MS,
-                           .weight = weight_ms * MS,
-                           .thread = of,
-                           .stack = stack,
-                           .flags = REC_ACTIVE};
+    struct rec_sample s = {
+        .time = ms * MS, .weight = weight_ms * MS, .thread = of, .stack = stack, .flags = flags};
     if (rec_writer_sample(w, &s) < 0)
         fail("a sample was refused");
+}
+
+static void sample(uint64_t ms, uint64_t weight_ms, uint32_t of, uint32_t stack)
+{
+    sample_as(ms, weight_ms, of, stack, REC_ACTIVE);
 }
 
 /* Two processes, three threads, a gap of 60 ms, a line that moves inside one call, a thread without
@@ -329,6 +331,21 @@ static void make_huge(struct rec_summary *sum)
     *sum = (struct rec_summary){.duration = 40000 * MS, .samples = 40000};
 }
 
+/* One thread that works, waits and collects garbage in the same place. */
+static void make_waiting(struct rec_summary *sum)
+{
+    uint32_t main = thread(process(100, 1, "python3 /srv/app.py"), 100, "MainThread");
+    uint32_t module = call(REC_EMPTY_STACK, "<module>", "/srv/app.py", 40);
+    uint32_t get = call(module, "get", "/srv/queue.py", 12);
+    sample(10, 10, main, get);
+    sample_as(20, 10, main, get, 0);
+    sample_as(30, 10, main, get, 0);
+    sample_as(40, 10, main, get, REC_ACTIVE | REC_GC);
+    sample(50, 10, main, get);
+    sample_as(60, 10, main, module, 0);
+    *sum = (struct rec_summary){.duration = 60 * MS, .samples = 6};
+}
+
 static const struct {
     const char *name;
     void (*make)(struct rec_summary *sum);
@@ -343,6 +360,7 @@ static const struct {
     {"hostile", make_hostile, 0},
     {"huge", make_huge, 0},
     {"idle", make_empty, REC_OPT_IDLE},
+    {"waiting", make_waiting, REC_OPT_IDLE},
     {"web", make_web, 0},
     {"web-next", make_web_next, 0},
 };

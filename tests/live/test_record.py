@@ -18,7 +18,7 @@ import pytest
 
 pytestmark = pytest.mark.one_of_each
 
-FORMATS = ["flamegraph", "raw", "speedscope", "chrometrace", "pprof", "scry"]
+FORMATS = ["flamegraph", "raw", "speedscope", "chrometrace", "gecko", "pprof", "scry"]
 
 
 def raw_stacks(path):
@@ -227,6 +227,17 @@ def check_chrometrace(path):
     assert any(event["name"].startswith("heavy") for event in events)
 
 
+def check_gecko(path):
+    data = json.loads(path.read_text())
+    (thread,) = data["threads"]
+    names = [thread["stringArray"][name] for name in thread["funcTable"]["name"]]
+    leaves = set()
+    for stack in thread["samples"]["stack"]:
+        if stack is not None:
+            leaves.add(names[thread["frameTable"]["func"][thread["stackTable"]["frame"][stack]]])
+    assert {"heavy", "light"} <= leaves
+
+
 def check_pprof(path):
     assert b"heavy" in gzip.decompress(path.read_bytes())
 
@@ -240,7 +251,15 @@ def check_scry(path):
 CHECKS = dict(
     zip(
         FORMATS,
-        [check_flamegraph, check_raw, check_speedscope, check_chrometrace, check_pprof, check_scry],
+        [
+            check_flamegraph,
+            check_raw,
+            check_speedscope,
+            check_chrometrace,
+            check_gecko,
+            check_pprof,
+            check_scry,
+        ],
     )
 )
 

@@ -214,7 +214,19 @@ def test_a_recording_from_begin_to_end(server, target):
 
 
 @pytest.mark.parametrize(
-    "form", ["flamegraph", "html", "raw", "speedscope", "chrometrace", "pprof", "json", "scry"]
+    "form",
+    [
+        "flamegraph",
+        "html",
+        "raw",
+        "speedscope",
+        "chrometrace",
+        "gecko",
+        "pprof",
+        "callgrind",
+        "json",
+        "scry",
+    ],
 )
 def test_a_result_in_every_format(server, recording, form):
     answer = server.get(f"/api/v1/recordings/{recording['id']}/result", format=form, download=1)

@@ -37,6 +37,7 @@ def test_traceback_has_children_only_with_subprocesses(server, target):
         ("raw", "text/plain"),
         ("speedscope", "text/plain"),
         ("chrometrace", "application/json"),
+        ("gecko", "application/json"),
         ("pprof", "application/gzip"),
         ("json", "application/json"),
         ("callgrind", "text/plain; charset=utf-8"),

@@ -28,7 +28,13 @@ PIECE_PATIENCE = 60.0
 RESCUE_PATIENCE = 20.0
 
 Workers = Union[bool, int, Sequence[str]]
-EXTENSIONS = {"flamegraph": "svg", "speedscope": "json", "chrometrace": "json", "raw": "txt"}
+EXTENSIONS = {
+    "flamegraph": "svg",
+    "speedscope": "json",
+    "chrometrace": "json",
+    "gecko": "json",
+    "raw": "txt",
+}
 
 
 class PartialResult(UserWarning):
