@@ -10,7 +10,7 @@ from typing import Any, Union
 
 from scry import errors
 from scry.dask import record
-from scry.dask.block import Record
+from scry.dask.kinds import Record
 
 StrPath = Union[str, "os.PathLike[str]"]
 
@@ -59,10 +59,19 @@ def extra_options(words: Iterable[str]) -> dict[str, Any]:
     return found
 
 
-def _options(given: dict[str, Any], extra: Sequence[str], log_level: str | None) -> dict[str, Any]:
-    if log_level is not None:
+# Parameters that record() has as well.
+_SAME = (
+    *("format", "rate", "subprocesses", "function", "gil", "threads", "idle", "nonblocking"),
+    *("native", "client"),
+)
+
+
+def _options(said: dict[str, Any]) -> dict[str, Any]:
+    """What a call with these parameters wants of record()."""
+    if said["log_level"] is not None:
         warnings.warn("log_level has no effect: scry has no log", stacklevel=3)
-    return {**given, **extra_options(extra)}
+    same = {name: said[name] for name in _SAME}
+    return {**same, **extra_options(said["extra_pyspy_args"])}
 
 
 def pyspy_on_scheduler(
@@ -84,20 +93,9 @@ def pyspy_on_scheduler(
 
     For `with`, and with an asynchronous client for `async with`.
     """
-    given = {
-        "rate": rate,
-        "subprocesses": subprocesses,
-        "function": function,
-        "gil": gil,
-        "threads": threads,
-        "idle": idle,
-        "nonblocking": nonblocking,
-        "native": native,
-    }
-    options = _options(given, extra_pyspy_args, log_level)
-    chosen = options.pop("format", format)
+    options = _options(locals())
     _check_folder(Path(output).parent)
-    return record(output, workers=False, format=chosen, client=client, **options)
+    return record(output, workers=False, **options)
 
 
 def pyspy(
@@ -117,22 +115,9 @@ def pyspy(
     client: Any = None,
 ) -> Record:
     """Records workers (all, so many, or these) and writes a file for each into the folder `output`."""
-    given = {
-        "rate": rate,
-        "subprocesses": subprocesses,
-        "function": function,
-        "gil": gil,
-        "threads": threads,
-        "idle": idle,
-        "nonblocking": nonblocking,
-        "native": native,
-    }
-    options = _options(given, extra_pyspy_args, log_level)
-    chosen = options.pop("format", format)
+    options = _options(locals())
     who = True if workers is None else workers
-    return record(
-        output, scheduler=False, workers=who, separate=True, format=chosen, client=client, **options
-    )
+    return record(output, scheduler=False, workers=who, separate=True, **options)
 
 
 def _check_folder(folder: Path) -> None:

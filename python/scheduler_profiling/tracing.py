@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Union
 
 from scry import errors
-from scry.dask.block import Trace, ask, client_of, suffix_of
+from scry.dask.block import ask, client_of
+from scry.dask.kinds import Trace, suffix_of
 
 from scheduler_profiling.names import current_names
 from scheduler_profiling.sampling import _check_folder
@@ -96,25 +97,35 @@ class SchedulerTrace(Trace):
         super().__init__(output, False, client=client, wanted=wanted, own=False)
         self._sparse = names
         self._verbose = verbose
+        self._replaced: list[str] = []  # sentences about names
 
-    async def begin(self) -> Any:
-        names = await _resolve(self.client, self._sparse)
-        self._wanted["options"]["trace_sparse"] = names or None
-        return await super().begin()
+    async def _find_names(self) -> None:
+        """As the scheduler knows them; whether they exist is asked there, before anything is begun."""
+        if not self._sparse:
+            return
+        found = await ask(self.client.run_on_scheduler(current_names, self._sparse))
+        if found["unknown"]:
+            raise errors.UsageError("; ".join(found["unknown"]))
+        self._replaced = found["warnings"]
+        self._wanted["options"]["trace_sparse"] = found["names"]
+
+    def _say_names(self) -> None:
+        """Where the block is, not in the thread that speaks to the scheduler."""
+        for text in self._replaced:
+            warnings.warn(text, stacklevel=3)
+
+    def __enter__(self) -> Any:
+        if not self.client.asynchronous:
+            self.client.sync(self._find_names)
+            self._say_names()
+        return super().__enter__()
+
+    async def __aenter__(self) -> Any:
+        await self._find_names()
+        self._say_names()
+        return await super().__aenter__()
 
     async def end(self) -> None:
         await super().end()
         for part in self.arrived if self._verbose else []:
             print(f"scry: wrote '{part.path}': {part.facts.get('calls', 0)} calls")
-
-
-async def _resolve(client: Any, names: Sequence[str]) -> list[str]:
-    """As the scheduler knows them; whether they exist is asked there, before anything is begun."""
-    if not names:
-        return []
-    found = await ask(client.run_on_scheduler(current_names, list(names)))
-    for text in found["warnings"]:
-        warnings.warn(text, stacklevel=3)
-    if found["unknown"]:
-        raise errors.UsageError("; ".join(found["unknown"]))
-    return list(found["names"])

@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from patience import until as patience_until
 
 distributed = pytest.importorskip("distributed", reason="Dask needs Python 3.11 here")
 
@@ -29,15 +30,9 @@ def work(seconds):
     return os.getpid()
 
 
-def until(what, patience=PATIENCE):
-    """Waits until it is true, and says what it saw last."""
-    end = time.monotonic() + patience
-    while True:
-        seen = what()
-        if seen:
-            return seen
-        assert time.monotonic() < end, f"{what} did not come true: {seen!r}"
-        time.sleep(0.05)
+def until(condition, patience=None):
+    """A cluster takes its time, more so a large one."""
+    return patience_until(condition, patience=patience or PATIENCE, every=0.05)
 
 
 def scry_processes(*parents):
@@ -55,15 +50,46 @@ def scry_processes(*parents):
 
 
 class Cluster:
-    def __init__(self, address, processes, options):
-        self.address = address
-        self.processes = processes  # the scheduler first
+    """Command-line programs, in a folder with their log."""
+
+    def __init__(self, folder, stack, env, common, options):
+        self.address = None
+        self.processes = []  # the scheduler first
         self.options = options
+        self._folder = folder
+        self._stack = stack
+        self._env = env
+        self._common = common
+        self._log = stack.enter_context(open(folder / "log", "ab"))
 
     @contextmanager
     def client(self, **more):
         with distributed.Client(self.address, **self.options, **more) as client:
             yield client
+
+    def _start(self, *command):
+        process = subprocess.Popen(
+            command, stdout=self._log, stderr=self._log, cwd=self._folder, env=self._env
+        )
+        self._stack.callback(_ended, process)
+        self.processes.append(process)
+        return process
+
+    def start_scheduler(self, port="0", prefix=()):
+        file = self._folder / "scheduler.json"
+        file.unlink(missing_ok=True)
+        words = ("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", port)
+        scheduler = self._start(*prefix, *_python(*words, *self._common))
+        until(lambda: file.exists() and file.stat().st_size or scheduler.poll() is not None)
+        assert scheduler.poll() is None, (self._folder / "log").read_text()
+        self.address = json.loads(file.read_text())["address"]
+
+    def start_workers(self, count, nanny=True):
+        each = count if nanny else 1
+        for _ in range(1 if nanny else count):
+            words = ["--nworkers", str(each), "--nthreads", "1", "--memory-limit", "0"]
+            words.append("--nanny" if nanny else "--no-nanny")
+            self._start(*_python("distributed.cli.dask_worker", *words, *self._common))
 
 
 def _python(*words):
@@ -82,46 +108,12 @@ def _ended(process):
 @contextmanager
 def started(folder, workers=2, *, nanny=True, security=(), prefix=(), env=None, options=None):
     """A cluster of command-line programs."""
-    file = folder / "scheduler.json"
-    log = open(folder / "log", "ab")
-    environment = {**os.environ, **(env or {})}
-    common = ["--scheduler-file", str(file), "--no-dashboard", *security]
+    common = ["--scheduler-file", str(folder / "scheduler.json"), "--no-dashboard", *security]
     with ExitStack() as stack:
-        stack.callback(log.close)
-
-        def start(*command, **more):
-            process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, **more)
-            stack.callback(_ended, process)
-            return process
-
-        scheduler = start(
-            *prefix,
-            *_python(
-                "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", *common
-            ),
-            env=environment,
-        )
-        until(lambda: file.exists() and file.stat().st_size or scheduler.poll() is not None)
-        assert scheduler.poll() is None, (folder / "log").read_text()
-        address = json.loads(file.read_text())["address"]
-        kind = "--nanny" if nanny else "--no-nanny"
-        processes = [scheduler]
-        each = workers if nanny else 1
-        for _ in range(1 if nanny else workers):
-            words = (
-                "--nworkers",
-                str(each),
-                "--nthreads",
-                "1",
-                "--memory-limit",
-                "0",
-                kind,
-                *common,
-            )
-            processes.append(
-                start(*_python("distributed.cli.dask_worker", *words), env=environment)
-            )
-        cluster = Cluster(address, processes, options or {})
+        environment = {**os.environ, **(env or {})}
+        cluster = Cluster(folder, stack, environment, common, options or {})
+        cluster.start_scheduler(prefix=prefix)
+        cluster.start_workers(workers, nanny)
         with cluster.client() as client:
             client.wait_for_workers(workers, timeout=PATIENCE)
         yield cluster

@@ -79,7 +79,9 @@ def large(folder: Path, size: int) -> str:
         pids = {"client": os.getpid(), "scheduler": cluster.processes[0].pid, "worker": pid}
         before = {name: peak(pid) for name, pid in pids.items()}
         place = {"address": worker, "slot": "worker-0"}
-        part = Part("worker", "worker", pid, facts={"size": size}, _place=place)
+        part = Part(
+            "worker", "worker", pid, facts={"size": size}, _place=place, _session=block._name
+        )
         begun = time.monotonic()
         client.sync(block._fetch, part, asyncio.Semaphore(4))
         took = time.monotonic() - begun

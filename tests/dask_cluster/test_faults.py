@@ -64,6 +64,77 @@ def test_killed_scheduler(tmp_path):
         client.close(timeout=1)
 
 
+def test_scheduler_that_comes_back(tmp_path):
+    """Until then what the workers' nannies hold, from then on what is there anew; only the first scheduler's part is lost."""
+    from scry.dask import PartialResult, record
+
+    with started(tmp_path, 2) as cluster, cluster.client() as client:
+        with pytest.warns(PartialResult, match="scheduler: the scheduler is gone"):
+            with record(tmp_path / "run.json", own=True) as block:
+                client.gather(client.map(work, [0.4, 0.41], pure=False))
+                first, workers = cluster.processes
+                first.kill()
+                first.wait()
+                workers.wait(clusters.PATIENCE)  # they go with their scheduler
+                cluster.start_scheduler(port=cluster.address.rpartition(":")[2])
+                cluster.start_workers(2)
+                until(lambda: client.status == "running")
+                client.wait_for_workers(2, timeout=clusters.PATIENCE)
+                until(lambda: client.run_on_scheduler(recorded) == 2)
+                client.gather(client.map(work, [0.4, 0.41], pure=False))
+        assert list(block.errors) == ["scheduler"]
+        roles = [part.role for part in block.arrived]
+        assert sorted(roles) == ["client", "scheduler", *["worker"] * 4]
+        of_workers = [part for part in block.arrived if part.role == "worker"]
+        assert all("work" in names_of(part.profile) for part in of_workers)
+        assert (tmp_path / "run.json").exists()
+        until(lambda: quiet(client))
+        until(lambda: not scry_processes(os.getpid(), *(p.pid for p in cluster.processes)))
+
+
+def recorded():
+    """On the scheduler: so many workers."""
+    from scry.dask import session
+
+    places = [place for one in session._sessions.values() for place in one.places]
+    return sum(place.begun for place in places if place.role == "worker")
+
+
+def test_connection_that_breaks(tmp_path):
+    """The client is back in a moment; nothing of the recording is lost."""
+    from scry.dask import record
+
+    async def cut(client):
+        client.scheduler_comm.comm.abort()
+
+    with started(tmp_path, 2) as cluster, cluster.client() as client:
+        with record(tmp_path / "run.json") as block:
+            client.gather(client.map(work, [0.4, 0.41], pure=False))
+            comm = client.scheduler_comm
+            client.sync(cut, client)
+            until(lambda: client.scheduler_comm not in (comm, None) and client.status == "running")
+            client.gather(client.map(work, [0.4, 0.41], pure=False))
+        assert not block.errors and len(block.arrived) == 3
+        assert "work" in names_of(block.profile)
+        until(lambda: quiet(client))
+
+
+def test_workers_restarted(tmp_path):
+    """By the client, in the block: the ones before and the ones after."""
+    from scry.dask import record
+
+    with started(tmp_path, 2) as cluster, cluster.client() as client:
+        with record(tmp_path / "run.json") as block:
+            client.gather(client.map(work, [0.4, 0.41], pure=False))
+            client.restart(timeout=clusters.PATIENCE)
+            until(lambda: client.run_on_scheduler(recorded) == 4)
+            client.gather(client.map(work, [0.4, 0.41], pure=False))
+        assert not block.errors
+        pids = {part.pid for part in block.arrived if part.role == "worker"}
+        assert len(pids) == 4
+        until(lambda: quiet(client))
+
+
 def certificate(folder):
     files = [str(folder / name) for name in ("cert.pem", "key.pem")]
     subprocess.run(

@@ -6,10 +6,10 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from patience import until
 
 PARTS = """
 import json, os, sys, time, threading
@@ -166,10 +166,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """,
         check=False,
     )
-    end = time.monotonic() + 60
-    while not (tmp_path / "run.scry").exists():
-        assert time.monotonic() < end, os.listdir(tmp_path)
-        time.sleep(0.05)
+    until((tmp_path / "run.scry").exists, "it is written")
     assert sorted(os.listdir(tmp_path)) == ["program.py", "run.scry"]
     done = subprocess.run(
         [scry, "convert", "-f", "raw", "-o", "-", "run.scry"],

@@ -27,6 +27,8 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 import serving
 
 PROJECT = Path(__file__).resolve().parents[2]

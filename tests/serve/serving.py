@@ -11,9 +11,10 @@ import select
 import signal
 import subprocess
 import sys
-import time
 import urllib.parse
 from pathlib import Path
+
+from patience import until  # noqa: F401  (for the tests, with all else they wait for)
 
 HERE = Path(__file__).parent
 TARGETS = HERE / "targets"
@@ -200,13 +201,3 @@ class Target:
         if self.child:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.child, signal.SIGKILL)
-
-
-def until(condition, what: str, patience: float = PATIENCE, every: float = 0.02):
-    deadline = time.monotonic() + patience
-    while True:
-        answer = condition()
-        if answer:
-            return answer
-        assert time.monotonic() < deadline, f"never happened: {what}"
-        time.sleep(every)

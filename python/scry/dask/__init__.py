@@ -14,7 +14,8 @@
 The package must be installed wherever the cluster runs. Whatever happens, the cluster is left as it was.
 """
 
-from scry.dask.block import Block, Part, PartialResult, record, trace
+from scry.dask.block import Block, Part, PartialResult
+from scry.dask.kinds import record, trace
 from scry.dask.plugins import AlwaysOnScheduler, AlwaysOnWorker, always_on
 from scry.dask.stacks import dump
 

@@ -19,7 +19,8 @@ from typing import Any
 from distributed.diagnostics.plugin import SchedulerPlugin, WorkerPlugin
 
 from scry import errors, program, ptracer
-from scry.dask.block import ask, client_of, file_stem
+from scry.dask.block import ask, client_of
+from scry.dask.kinds import file_stem
 from scry.profile import StrPath
 
 __all__ = ["AlwaysOnScheduler", "AlwaysOnWorker", "always_on"]

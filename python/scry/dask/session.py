@@ -21,6 +21,7 @@ from scry.dask import agent
 BEGIN_PATIENCE = 60.0
 END_PATIENCE = 120.0
 HELLO_PATIENCE = 20.0
+CLIENT_PATIENCE = 10.0  # for a client whose connection broke to be back
 MOST_SPANS = 200_000  # of tasks that ran; older ones are dropped
 AT_ONCE = 16  # processes that are spoken to at the same time
 
@@ -207,7 +208,17 @@ class Session(SchedulerPlugin):
 
     def remove_client(self, scheduler: Any, client: str) -> None:
         if client == self.client:
-            self._later(self.forget())
+            self._later(self._wait_for_client())
+
+    async def _wait_for_client(self) -> None:
+        """One that died, and one whose connection broke, look the same from here."""
+        end = asyncio.get_running_loop().time() + CLIENT_PATIENCE
+        while asyncio.get_running_loop().time() < end and not self.ended:
+            if self.client in self.scheduler.clients:
+                return
+            await asyncio.sleep(0.1)
+        if self.name in _sessions:
+            await self.forget()
 
     def transition(self, key: Any, start: str, finish: str, *words: Any, **more: Any) -> None:
         """What Dask's own task stream is made of."""
@@ -263,6 +274,10 @@ async def end(name: str) -> Any:
             "the scheduler does not know this recording any more", "it was restarted meanwhile"
         )
     return await _sessions[name].end()
+
+
+def known(name: str) -> bool:
+    return name in _sessions
 
 
 async def forget(name: str) -> None:
