@@ -60,6 +60,12 @@ python_tests_with_sanitizers() {
         -k "$(.venv/bin/python tests/pythons.py --ends) or cli"
 }
 
+# The server: every address, well and badly asked, and what it keeps; leaks are looked for at the end of it and of each job.
+server_tests_with_sanitizers() {
+    SCRY=$PWD/build-asan/scry python_tests serve-asan tests/serve/test_api.py tests/serve/test_bad_requests.py \
+        tests/serve/test_store.py
+}
+
 test_everything() {
     local gcc asan
     rm -rf $results
@@ -78,6 +84,7 @@ test_everything() {
     [ "$asan" = failed ] || part "unit tests with sanitizers" many unit_tests build-asan || true
     [ "$gcc" = failed ] || part "pytest" many python_tests pytest tests || true
     [ "$asan" = failed ] || part "pytest with sanitizers" many python_tests_with_sanitizers || true
+    [ "$asan" = failed ] || part "server with sanitizers" many server_tests_with_sanitizers || true
     .venv/bin/python tests/pythons.py
     .venv/bin/python scripts/tally.py $results
 }

@@ -171,7 +171,7 @@ static void begin_page(struct buf *to, const char *warning)
 
 static void add_file(struct buf *to, int fd)
 {
-    char data[65536];
+    char data[8192];
     ssize_t n;
     while ((n = read(fd, data, sizeof(data))) > 0)
         buf_add(to, data, (size_t)n);

@@ -54,6 +54,9 @@ static const int requests[] = {
     PTRACE_SEIZE,     PTRACE_INTERRUPT,  PTRACE_CONT,       PTRACE_DETACH,      PTRACE_LISTEN,
     PTRACE_GETREGSET, PTRACE_GETSIGINFO, PTRACE_SETOPTIONS, PTRACE_GETEVENTMSG, PTRACE_PEEKTEXT,
     PTRACE_PEEKDATA,  PTRACE_PEEKUSER,   PTRACE_GETREGS,
+#ifdef __SANITIZE_ADDRESS__
+    PTRACE_ATTACH, /* at its end a sanitizer stops all threads and looks for leaks */
+#endif
 };
 
 static int add_ptrace(scmp_filter_ctx filter)

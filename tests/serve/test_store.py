@@ -1,7 +1,9 @@
 """What is kept: it survives the server's death, stays within its limits, and bears a full disk."""
 
+import contextlib
 import os
 import signal
+import sqlite3
 import subprocess
 
 import pytest
@@ -64,6 +66,64 @@ def test_the_end_of_the_server_keeps_what_recordings_have(start, scry, target):
         kept = again.get(f"/api/v1/recordings/{name}").json
         assert kept["state"] == "cancelled" and kept["size"] > 0
         assert "busy_main" in again.get(f"/api/v1/recordings/{name}/result", format="raw").text
+
+
+def change(folder, *statements):
+    """What time would have done to the store of a server that is not running."""
+    [file] = folder.glob("*.db")
+    with contextlib.closing(sqlite3.connect(file)) as store, store:
+        for statement, values in statements:
+            store.execute(statement, values)
+
+
+def files_of(folder, name):
+    return [path.name for path in (folder / "recordings").iterdir() if path.name.startswith(name)]
+
+
+def left(server):
+    return {row["id"] for row in server.get("/api/v1/recordings").json["recordings"]}
+
+
+def four_recordings(start, target):
+    server = start()
+    names = [server.record(targets=[{"pid": target.pid}], duration=0.1)["id"] for _ in range(4)]
+    kept = server.ask("PATCH", f"/api/v1/recordings/{names[0]}", {"pinned": True})
+    assert kept.status == 200, kept
+    assert all(files_of(server.folder, name) for name in names)
+    server.stop()
+    return server.folder, names
+
+
+def test_what_is_too_old_goes_unless_it_is_kept(start, target, scry):
+    folder, names = four_recordings(start, target)
+    long_ago = "UPDATE recordings SET created = created - 25 * 3600000 WHERE id IN (?, ?)"
+    change(folder, (long_ago, names[:2]))
+    with serving.Server(scry, folder, "--store-days", "1") as again:
+        serving.until(lambda: left(again) == {names[0], *names[2:]}, "the old one is gone")
+        assert files_of(folder, names[0]) and not files_of(folder, names[1])
+
+
+def test_when_there_is_too_much_the_oldest_go_unless_kept(start, target, scry):
+    folder, names = four_recordings(start, target)
+    change(folder, ("UPDATE recordings SET size = 400000", ()))
+    with serving.Server(scry, folder, "--store-size", "1") as again:
+        serving.until(lambda: left(again) == {names[0], names[3]}, "two fit into a megabyte")
+        assert [bool(files_of(folder, name)) for name in names] == [True, False, False, True]
+
+
+def test_a_job_that_crashes_costs_only_its_recording(server, target):
+    ask = {"targets": [{"pid": target.pid}], "duration": 60}
+    name = server.ask("POST", "/api/v1/recordings", ask).json["recordings"][0]["id"]
+    path = f"/api/v1/recordings/{name}"
+    serving.until(lambda: server.get(path).json["samples"] > 5, "it records")
+    tasks = os.scandir(f"/proc/{server.process.pid}/task")
+    children = " ".join(open(f"{task.path}/children").read() for task in tasks).split()
+    [job] = [pid for pid in children if b"record" in open(f"/proc/{pid}/cmdline", "rb").read()]
+    os.kill(int(job), signal.SIGKILL)  # as the kernel does when memory is short
+    ended = server.until_ended(name)
+    assert ended["state"] == "failed", ended
+    assert "signal 9" in ended["targets"][0]["error"]["message"]
+    assert server.record(targets=[{"pid": target.pid}], duration=0.3)["state"] == "done"
 
 
 def test_the_node_keeps_its_id(start, scry):
