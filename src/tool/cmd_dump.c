@@ -9,6 +9,7 @@
 #include "tool/selection.h"
 #include "tool/shared_options.h"
 #include "tool/text.h"
+#include "tool/traced.h"
 #include "util/table.h"
 #include "util/utf8.h"
 
@@ -197,6 +198,17 @@ static void print(struct dump *d, struct target *t, const struct tree_node *node
     dump_text(stdout, d->style, &process);
 }
 
+/* Something could not be had that a stop would have given. */
+static bool is_lacking(const struct dump *d, const struct snapshot *s)
+{
+    for (size_t i = 0; i < s->count && d->blocking != BLOCKING_NEVER; i++) {
+        const struct thread_state *t = &s->threads[i];
+        if (t->torn || (t->merged && t->merged->state == NATIVE_MISSING))
+            return true;
+    }
+    return false;
+}
+
 static int dump_one(struct dump *d, struct tree_node *node, struct error *err)
 {
     struct target *t;
@@ -222,6 +234,10 @@ static int dump_one(struct dump *d, struct tree_node *node, struct error *err)
         error_set(err, r, "process %d: %s", node->pid, error_sentence(r));
     else
         print(d, t, node, snapshot);
+    if (r == 0 && is_lacking(d, snapshot)) {
+        fflush(stdout);
+        traced_note(stderr, d->call->tool, node->pid);
+    }
     dump_variables_done(&d->variables);
     target_close(t);
     return r;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tool/text.h"
+#include "tool/traced.h"
 #include "util/json.h"
 
 /* Is the profile itself written to where standard output goes? */
@@ -61,6 +62,8 @@ void report_start(const struct voice *v, pid_t pid, size_t count,
         if (seconds > 0)
             fprintf(v->out, " for %g s", seconds);
         fputs("; press Control-C to stop\n", v->out);
+        if (options->blocking != BLOCKING_NEVER)
+            traced_note(v->out, v->tool, pid);
     }
     fflush(v->out);
 }

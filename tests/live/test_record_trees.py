@@ -230,3 +230,22 @@ def traced(pid):
 def test_a_process_under_a_debugger_can_be_looked_at(python, script):
     with harness.run_target(python, script) as target, traced(target.pid):
         harness.assert_same_stacks(target, harness.dump(target.pid))
+
+
+def test_who_traces_a_process_is_told(some_python, tmp_path):
+    """Its threads cannot be stopped then: native frames of a running one are missing, and it is said why."""
+    out = tmp_path / "out.txt"
+    with harness.run_target(some_python, "spin.py") as target:
+        plain = harness.scry("dump", "--native", "-p", target.pid)
+        assert "traced by" not in plain.stderr
+        with traced(target.pid):
+            dumped = harness.scry("dump", "--native", "-p", target.pid)
+            recorded = harness.scry(
+                "record", "--native", "-d", "0.2", "-f", "raw", "-o", out, "-p", target.pid
+            )
+    for result in (dumped, recorded):
+        assert result.returncode == 0
+        assert f"process {target.pid} is traced by process " in result.stderr
+        assert "cannot be stopped" in result.stderr
+    assert "native frames not read" in dumped.stdout and "spin.py" in dumped.stdout
+    assert out.read_text()

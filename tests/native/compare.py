@@ -7,6 +7,7 @@ lists are equal. That scry's Python frames are those it shows without --native i
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -25,10 +26,16 @@ OLD_EVALUATOR = re.compile(r"PyEval_EvalFrameEx(\W|$)")
 
 
 class Gdb:
-    """One gdb that attaches to whatever it is asked for: it reads symbols anew each time, but starts only once."""
+    """One gdb that attaches to whatever it is asked for, starts only once and reads the symbols of a process only once.
+    Some gdbs do not survive symbols that are kept: then another takes over, which reads them anew each time."""
 
     def __init__(self, folder):
+        self.folder = folder
+        self.start(keep=True)
+
+    def start(self, keep):
         answers, to_us = os.pipe()
+        folder = self.folder
         command = ["gdb", "-nx", "-q", "-batch"]
         for setting in (f"index-cache directory {folder}", "index-cache enabled on"):
             command += ["-iex", f"set {setting}"]
@@ -38,25 +45,38 @@ class Gdb:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             pass_fds=[to_us],
-            env=dict(os.environ, SCRY_TEST_ANSWERS=str(to_us)),
+            env=dict(os.environ, SCRY_TEST_ANSWERS=str(to_us), SCRY_TEST_KEEP="1" if keep else ""),
             text=True,
         )
         os.close(to_us)
         self.answers = os.fdopen(answers)
 
-    def stacks(self, pid):
+    def stacks(self, pid, root=""):
         """{tid: [[pc, name], ...]}, innermost first."""
-        self.process.stdin.write(f"{pid}\n")
-        self.process.stdin.flush()
-        if not select.select([self.answers], [], [], PATIENCE)[0]:
-            raise TimeoutError("gdb does not answer")
-        answer = json.loads(self.answers.readline())
+        text = self.ask(pid, root)
+        if not text:
+            self.close()
+            self.start(keep=False)
+            text = self.ask(pid, root)
+        answer = json.loads(text)
         if "error" in answer:
             raise RuntimeError(answer["error"])
         return {int(tid): frames for tid, frames in answer["threads"].items()}
 
+    def ask(self, pid, root):
+        """ "" when it has died."""
+        try:
+            self.process.stdin.write(f"{pid} {root}\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            return ""
+        if not select.select([self.answers], [], [], PATIENCE)[0]:
+            raise TimeoutError("gdb does not answer")
+        return self.answers.readline()
+
     def close(self):
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
         self.process.wait(timeout=PATIENCE)
         self.answers.close()
 
@@ -65,6 +85,32 @@ class Gdb:
 
     def __exit__(self, *exc):
         self.close()
+
+
+class Looks:
+    """One scry that looks whenever it is asked (look.c), with what it has read kept."""
+
+    def __init__(self, program):
+        self.process = subprocess.Popen(
+            [str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def stacks(self, pid, how):
+        self.process.stdin.write(f"{pid} {how}\n")
+        self.process.stdin.flush()
+        if not select.select([self.process.stdout], [], [], PATIENCE)[0]:
+            raise TimeoutError("scry does not answer")
+        answer = json.loads(self.process.stdout.readline())
+        assert isinstance(answer, list), answer
+        return {thread["os_thread_id"]: thread for thread in answer}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.process.stdin.close()
+        self.process.wait(timeout=PATIENCE)
+        self.process.stdout.close()
 
 
 def states(pid):
@@ -153,11 +199,20 @@ class Verdict:
 
 def one_sample(scry, gdb, process, python, program, *options):
     """A verdict for each Python thread of the process, which runs again afterwards."""
+
+    def look(pid):
+        return dump(scry, pid, "--native-all", *options)
+
+    return sample(scry, look, gdb, process, python, program)
+
+
+def sample(scry, look, gdb, process, python, program):
+    """The same with look(PID) for scry's stacks."""
     stop(process.pid)
     try:
         plain = dump(scry, process.pid)
-        native = dump(scry, process.pid, "--native-all", *options)
-        theirs = gdb.stacks(process.pid)
+        native = look(process.pid)
+        theirs = gdb.stacks(process.pid, python.root or "")
     finally:
         os.kill(process.pid, signal.SIGCONT)
     verdicts = []
