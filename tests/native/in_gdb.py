@@ -40,8 +40,10 @@ def stack():
 
 
 def name_of(frame):
-    """Of the function itself: Frame.name() is that of what is inlined there."""
-    text = gdb.execute(f"info symbol {max(frame.pc() - 1, 0):#x}", to_string=True)
+    """Of the function itself: Frame.name() is that of what is inlined there. A caller stands behind its call, which may
+    be the function's last instruction; the innermost frame may stand at its first one."""
+    behind = 0 if frame.newer() is None else 1
+    text = gdb.execute(f"info symbol {max(frame.pc() - behind, 0):#x}", to_string=True)
     return None if text.startswith("No symbol") else text.split()[0]
 
 
