@@ -4,10 +4,7 @@
 #define SCRY_UTIL_UTF8_H
 
 #include "util/buf.h"
-
-/* Length in bytes of the valid sequence at the start of `s`, of which `left` (> 0) bytes are there;
- * 0 if there is none. */
-size_t utf8_length(const void *s, size_t left);
+#include "util/utf8_length.h"
 
 /* The code point of a sequence whose length utf8_length() gave. */
 uint32_t utf8_decode(const void *s, size_t length);

@@ -17,12 +17,11 @@ import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
 
-# In a checkout beside the package; where scry is installed with `./dev install`, inside of it.
-_CANDIDATES = (
-    Path(__file__).resolve().parents[2] / "src" / "tracer",
-    Path(__file__).resolve().parent / "src",
-)
-SOURCES = next((folder for folder in _CANDIDATES if folder.is_dir()), _CANDIDATES[0])
+# Beside the package, in a checkout and where `./dev install` puts it; a wheel has none.
+SOURCES = Path(__file__).resolve().parents[2] / "src" / "tracer"
+# Of the program's sources the tracer needs one header, which is installed beside its own.
+SHARED = (SOURCES.parent, SOURCES.parents[2] / "src")
+HEADERS = ("util/utf8_length.h",)
 FLAGS = ["-O2", "-std=gnu11", "-D_GNU_SOURCE", "-fPIC", "-shared", "-fvisibility=hidden"]
 
 
@@ -33,7 +32,8 @@ class BuildError(Exception):
 def source_hash() -> str:
     """Changes when the sources do."""
     digest = hashlib.sha256()
-    for file in sorted(SOURCES.glob("*.[ch]")):
+    shared = [folder / name for name in HEADERS for folder in SHARED if (folder / name).exists()]
+    for file in sorted(SOURCES.glob("*.[ch]")) + shared:
         digest.update(file.name.encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -59,7 +59,7 @@ def compile_to(
         )
     output.parent.mkdir(parents=True, exist_ok=True)
     partial = output.with_name(f".{os.getpid()}-{output.name}")
-    words = [f"-isystem{folder}" for folder in include]
+    words = [f"-I{folder}" for folder in SHARED] + [f"-isystem{folder}" for folder in include]
     sources = sorted(map(str, SOURCES.glob("*.c")))
     done = subprocess.run(
         [*command, *FLAGS, *flags, *words, *sources, "-o", str(partial), "-lpthread"],

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "util/utf8_length.h"
+
 bool out_flush(struct out *o)
 {
     size_t done = 0;
@@ -54,24 +56,6 @@ void bytes_put_number(struct bytes *b, uint64_t number)
     bytes_put(b, text, (size_t)snprintf(text, sizeof(text), "%llu", (unsigned long long)number));
 }
 
-/* How many bytes the character at `s` has; 0: it is not UTF-8. It is utf8_length() of src/util, once more: the tracer
- * can be built from this folder alone, wherever it lies (scry.trace.build). */
-static size_t character(const unsigned char *s, size_t left)
-{
-    if (s[0] < 0x80)
-        return 1;
-    size_t n = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-    if (s[0] < 0xc2 || s[0] > 0xf4 || n > left)
-        return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-        (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
-        return 0;
-    return n;
-}
-
 static void put_character(struct bytes *b, const char *s, size_t n, bool json)
 {
     unsigned char c = (unsigned char)s[0];
@@ -93,7 +77,7 @@ static void put_character(struct bytes *b, const char *s, size_t n, bool json)
 static void put_clean(struct bytes *b, struct text text, bool json)
 {
     for (size_t i = 0; i < text.bytes;) {
-        size_t n = character((const unsigned char *)text.at + i, text.bytes - i);
+        size_t n = utf8_length(text.at + i, text.bytes - i);
         put_character(b, text.at + i, n, json);
         i += n ? n : 1;
     }
