@@ -53,6 +53,58 @@ print(json.dumps([names, len({t["tid"] for t in trace.tracks.values() if "tid" i
     assert lanes <= 12, "the lanes of threads that have ended are used again"
 
 
+def test_a_thread_is_not_called_what_one_before_it_was(run):
+    """threading remembers a thread that it did not start for longer than that thread lives, and its number comes back."""
+    said = run.code(
+        HEAD
+        + """
+import _thread
+def work(n): return n and work(n - 1)
+def foreign():
+    threading.current_thread()
+    done.release()
+done = _thread.allocate_lock()
+done.acquire()
+_thread.start_new_thread(foreign, ())
+done.acquire()
+before = {t.name for t in threading.enumerate()}
+with scry.trace("out.pftrace", ignore_c_function=True):
+    for i in range(20):
+        thread = threading.Thread(target=work, args=(20,), name="mine")
+        thread.start()
+        thread.join()
+trace = load()
+print(json.dumps([trace.names(u).count("work") for u, t in trace.tracks.items() if t.get("name") == "mine"]))
+"""
+    )
+    assert said == [21] * 20
+
+
+def test_a_thread_without_a_name_leaves_the_memory_to_its_events(run_few):
+    """It is asked for its name again and again, and what it did not say must not be written down each time."""
+    said = run_few.code(
+        HEAD
+        + """
+import _thread
+def work(n): return n and work(n - 1)
+def foreign():
+    ready.release()
+    go.acquire()
+    for i in range(30000): work(50)
+    done.release()
+ready, go, done = [_thread.allocate_lock() for i in range(3)]
+for lock in (ready, go, done): lock.acquire()
+_thread.start_new_thread(foreign, ())
+ready.acquire()
+with scry.trace("out.pftrace", entries=10000, ignore_c_function=True) as tracer:
+    go.release()
+    done.acquire()
+print(json.dumps(tracer.last.calls))
+"""
+    )
+    assert said > 9000
+
+
 def test_nothing_is_lost_below_the_limit_and_what_is_dropped_is_counted(run_few):
     said = run_few.code(
         HEAD
@@ -194,6 +246,74 @@ print(json.dumps([(k, (n or "").split(" (")[0]) for _, k, n, _ in load().thread(
         *(["B", "g"], ["B", "f"], ends, ["B", "paused_inside"], ends),
         *(["B", "f"], ends, ends, ["B", "f"], ends),
     ]
+
+
+def test_every_place_is_heard_again_after_a_long_pause(run):
+    """Where the interpreter can, it is told not to tell of a place any more while nobody listens."""
+    said = run.code(
+        HEAD
+        + """
+def numbers():
+    while True:
+        try: yield 1
+        except KeyError: pass
+def fails(): raise ValueError
+def work(g):
+    next(g)
+    g.throw(KeyError)
+    try: fails()
+    except ValueError: pass
+    return sorted([2, 1], key=leaf)
+def leaf(n): return abs(n)
+with scry.trace("out.pftrace", log_exceptions=False) as tracer:
+    g = numbers()
+    next(g)
+    for round in range(3):
+        tracer.pause()
+        for i in range(300): work(g)
+        tracer.resume()
+        work(g)
+print(json.dumps(load().names()))
+"""
+    )
+    one = ["work", "builtins.next", "numbers", "generator.throw", "numbers", "fails"]
+    one += ["builtins.sorted", "leaf", "builtins.abs", "leaf", "builtins.abs"]
+    assert said == ["builtins.next", "numbers"] + one * 3
+
+
+def test_exceptions_go_into_excluded_generators_as_usual(run):
+    said = run.code(
+        HEAD
+        + """
+import contextlib, asyncio
+def numbers():
+    while True:
+        try: yield 1
+        except KeyError: pass
+async def sleeps():
+    try: await asyncio.sleep(100)
+    except asyncio.CancelledError: return "cancelled"
+async def main():
+    task = asyncio.ensure_future(sleeps())
+    await asyncio.sleep(0)
+    task.cancel()
+    return await task
+for options in ({"exclude_files": [__file__]}, {"ignore_stdlib": True}, {"include_files": ["/nothing"], "log_args": True}):
+    with scry.trace(**options) as tracer:
+        g = numbers()
+        next(g)
+        assert [g.throw(KeyError()) for i in range(3)] == [1, 1, 1]
+        with contextlib.suppress(OSError):
+            @contextlib.contextmanager
+            def manager():
+                with contextlib.ExitStack(): yield
+            with manager(): raise OSError
+        assert asyncio.run(main()) == "cancelled"
+    tracer.clear()
+print(json.dumps("fine"))
+"""
+    )
+    assert said == "fine"
 
 
 def test_one_tracer_at_a_time_and_others_get_a_clear_error(run):

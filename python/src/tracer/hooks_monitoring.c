@@ -11,7 +11,7 @@
 #define TOOL_NAME "scry"
 /* Events nobody wanted that cost about as much as turning them off and on again: while a tracer pauses, and where the
  * code that is running has to be instrumented anew as well. */
-#define PAUSED_LIMIT 32u
+#define PAUSED_LIMIT 16u
 #define GATED_LIMIT  200u
 
 struct hook {
@@ -19,12 +19,13 @@ struct hook {
 };
 
 static int tool = -1;
-static PyObject *set_events, *set_local_events, *disable;
+static PyObject *set_events, *set_local_events, *restart, *disable;
 static struct monitoring_events { /* as bits; see hooks_init() */
     unsigned start, resume, returned, yielded, call, unwind, thrown, c_return, c_raise, raise;
 } event;
 static unsigned all_events; /* for this start */
 static unsigned events_now; /* that are on */
+static bool some_disabled;  /* by a pause: places that are to be heard again when it is over */
 
 /* ---- turning events on and off ---- */
 
@@ -81,12 +82,31 @@ static PyObject *gated(void)
     return none();
 }
 
-/* An event while the tracer is paused. A short pause costs what its events do, and a long one turns them off. */
-static __attribute__((noinline)) PyObject *unheard(void)
+static PyObject *disabled(void)
 {
-    if (events_now && ++tracer.gated > PAUSED_LIMIT && call_set_events(0) < 0)
+    Py_INCREF(disable);
+    return disable;
+}
+
+/* An event while the tracer is paused. A short pause costs what its events do. In a long one each place is told not to
+ * tell again, until hooks_resume() lets all of them: one change of everybody's code, where turning events off and on is two.
+ * `may_disable`: it is an event of a place. */
+static __attribute__((noinline)) PyObject *unheard(bool may_disable)
+{
+    if (!events_now || ++tracer.gated <= PAUSED_LIMIT)
+        return none();
+#ifdef Py_GIL_DISABLED
+    /* Another thread may resume before this answer arrives, and the place would stay disabled. */
+    (void)may_disable;
+    if (call_set_events(0) < 0)
         PyErr_Clear();
     return none();
+#else
+    if (!may_disable)
+        return none();
+    some_disabled = true;
+    return disabled();
+#endif
 }
 
 static inline bool paused(void)
@@ -96,18 +116,13 @@ static inline bool paused(void)
 
 /* ---- Python calls ---- */
 
-static PyObject *disabled(void)
-{
-    Py_INCREF(disable);
-    return disable;
-}
-
+/* `once`: the event has a place in the code and can be disabled there; the interpreter takes offence otherwise. */
 static inline __attribute__((always_inline)) PyObject *begins(PyObject *const *args, unsigned kind,
-                                                              const bool full)
+                                                              const bool full, const bool once)
 {
     struct lane *l = lane_here;
     if (paused())
-        return unheard();
+        return unheard(once);
     if (unlikely(!l) && !(l = lane_enter()))
         return none();
     PyObject *code = args[0];
@@ -117,7 +132,7 @@ static inline __attribute__((always_inline)) PyObject *begins(PyObject *const *a
         return none();
     }
     if (number & NAME_EXCLUDED)
-        return disabled();
+        return once ? disabled() : none();
     if (full && tracer.options.sparse && !l->active) {
         if (!(number & NAME_SPARSE))
             return gated();
@@ -155,7 +170,7 @@ ends(PyObject *const *args, unsigned kind, PyObject *result, PyObject *exception
     struct lane *l = lane_here;
     PyObject *code = args[0];
     if (paused())
-        return unheard();
+        return unheard(kind != WORD_END_RAISE);
     if (unlikely(!l || l->top->key != code))
         return odd_end(l, code, kind, kind != WORD_END_RAISE);
     if (!full) {
@@ -176,7 +191,7 @@ static inline __attribute__((always_inline)) PyObject *calls(PyObject *const *ar
     PyObject *callable = args[2];
     bool python = Py_TYPE(callable) == &PyFunction_Type; /* told about when it starts */
     if (paused())
-        return unheard();
+        return unheard(true);
     if (!full && python)
         return none();
     struct lane *l = lane_here;
@@ -210,7 +225,7 @@ static inline __attribute__((always_inline)) PyObject *c_ends(PyObject *const *a
     struct lane *l = lane_here;
     const PyMethodDef *method = method_of(args[2]);
     if (paused())
-        return unheard();
+        return unheard(false);
     if (unlikely(!l || !method))
         return none();
     if (unlikely(l->top->key != method) && !lane_unwind_to(l, method))
@@ -222,14 +237,27 @@ static inline __attribute__((always_inline)) PyObject *c_ends(PyObject *const *a
     return none();
 }
 
+/* The event comes again in each frame that an exception passes through, with one more entry in its traceback. An address
+ * alone says nothing: it may be a new exception's. */
+static bool on_its_way(const struct lane *l, PyObject *exception)
+{
+    if (exception != l->raised || !PyExceptionInstance_Check(exception))
+        return false;
+    PyObject *trace = ((PyBaseExceptionObject *)exception)->traceback;
+    return trace && PyTraceBack_Check(trace) && ((PyTracebackObject *)trace)->tb_next;
+}
+
 static PyObject *on_raise(PyObject *self, PyObject *const *args, size_t count, PyObject *names)
 {
     (void)self, (void)count, (void)names;
     struct lane *l = lane_here ? lane_here : lane_enter();
     if (paused())
-        return unheard();
+        return unheard(false);
     if (!l || (tracer.options.sparse && !l->active) || (lane_code(l, args[0]) & NAME_EXCLUDED))
         return none();
+    if (on_its_way(l, args[2]))
+        return none();
+    l->raised = args[2];
     const char *name = Py_TYPE(args[2])->tp_name;
     lane_data(l, DATA_RAISED, NULL, 0, name, strnlen(name, 200));
     return none();
@@ -244,15 +272,17 @@ static PyObject *on_raise(PyObject *self, PyObject *const *args, size_t count, P
         return expression;                                                                         \
     }
 
-HOOK(on_start, begins(args, WORD_BEGIN, false))
-HOOK(on_resume, begins(args, WORD_RESUME, false))
+HOOK(on_start, begins(args, WORD_BEGIN, false, true))
+HOOK(on_resume, begins(args, WORD_RESUME, false, true))
+HOOK(on_throw, begins(args, WORD_RESUME, false, false))
 HOOK(on_return, ends(args, WORD_END, NULL, NULL, false))
 HOOK(on_yield, ends(args, WORD_END_YIELD, NULL, NULL, false))
 HOOK(on_call, calls(args, false))
 HOOK(on_c_return, c_ends(args, WORD_END, false))
 HOOK(on_c_raise, c_ends(args, WORD_END_RAISE, false))
-HOOK(full_start, begins(args, WORD_BEGIN, true))
-HOOK(full_resume, begins(args, WORD_RESUME, true))
+HOOK(full_start, begins(args, WORD_BEGIN, true, true))
+HOOK(full_resume, begins(args, WORD_RESUME, true, true))
+HOOK(full_throw, begins(args, WORD_RESUME, true, false))
 HOOK(full_return, ends(args, WORD_END, args[2], NULL, true))
 HOOK(full_yield, ends(args, WORD_END_YIELD, args[2], NULL, true))
 HOOK(full_call, calls(args, true))
@@ -268,7 +298,7 @@ static const struct row {
 } rows[] = {
     {"PY_START", on_start, full_start, &event.start},
     {"PY_RESUME", on_resume, full_resume, &event.resume},
-    {"PY_THROW", on_resume, full_resume, &event.thrown},
+    {"PY_THROW", on_throw, full_throw, &event.thrown},
     {"PY_RETURN", on_return, full_return, &event.returned},
     {"PY_YIELD", on_yield, full_yield, &event.yielded},
     {"PY_UNWIND", on_unwind, on_unwind, &event.unwind},
@@ -327,8 +357,9 @@ int hooks_init(PyObject *module)
     Py_INCREF(monitoring);
     set_events = PyObject_GetAttrString(monitoring, "set_events");
     set_local_events = PyObject_GetAttrString(monitoring, "set_local_events");
+    restart = PyObject_GetAttrString(monitoring, "restart_events");
     disable = PyObject_GetAttrString(monitoring, "DISABLE");
-    int rc = set_events && set_local_events && disable ? 0 : -1;
+    int rc = set_events && set_local_events && restart && disable ? 0 : -1;
     for (size_t i = 0; i < ROWS && rc == 0; i++) {
         hooks[i][0] = new_hook((PyTypeObject *)type, rows[i].quick);
         hooks[i][1] = new_hook((PyTypeObject *)type, rows[i].full);
@@ -388,7 +419,7 @@ static void choose_events(void)
 
 static int restart_events(void)
 {
-    PyObject *done = PyObject_CallMethod(monitoring, "restart_events", NULL);
+    PyObject *done = PyObject_CallNoArgs(restart);
     Py_XDECREF(done);
     return done ? 0 : -1;
 }
@@ -398,6 +429,7 @@ int hooks_start(void)
     if (use_tool() < 0)
         return -1;
     choose_events();
+    some_disabled = false;
     tracer.everywhere = !tracer.options.sparse;
     if (register_hooks(true) == 0 && restart_events() == 0 && hooks_resume() == 0)
         return 0;
@@ -431,7 +463,11 @@ int hooks_resume(void)
     unsigned wanted = tracer.everywhere ? all_events : sparse_events();
     tracer.gated = 0;
     __atomic_store_n(&tracer.paused, false, __ATOMIC_RELAXED);
-    return events_now == wanted ? 0 : call_set_events(wanted);
+    if (events_now != wanted && call_set_events(wanted) < 0)
+        return -1;
+    bool again = some_disabled;
+    some_disabled = false;
+    return again ? restart_events() : 0;
 }
 
 int hooks_watch(PyObject *code, bool watch)

@@ -29,9 +29,12 @@ int lane_init(void)
 
 /* ---- threads ---- */
 
+#define SOON 32 /* a thread is asked for its name so often in quick succession, then now and then */
+
 /* What threading calls the thread, or NULL. Before a thread has come as far as to enter itself it has no name, and one
- * that Python did not start never gets one. */
-static PyObject *thread_name(unsigned long ident)
+ * that Python did not start never gets one, unless it asks for it: then it is called Dummy, and still is when it has ended
+ * and its number is another thread's. Such a name is not `ret_sure`. */
+static PyObject *thread_name(unsigned long ident, bool *ret_sure)
 {
     PyObject *modules = PyImport_GetModuleDict();
     PyObject *threading = modules ? PyDict_GetItemString(modules, "threading") : NULL;
@@ -39,6 +42,7 @@ static PyObject *thread_name(unsigned long ident)
     PyObject *key = PyLong_FromUnsignedLong(ident);
     PyObject *thread = active && PyDict_Check(active) && key ? PyObject_GetItem(active, key) : NULL;
     PyObject *name = thread ? PyObject_GetAttrString(thread, "_name") : NULL;
+    *ret_sure = thread && strcmp(Py_TYPE(thread)->tp_name, "_DummyThread") != 0;
     Py_XDECREF(thread);
     Py_XDECREF(key);
     Py_XDECREF(active);
@@ -49,14 +53,18 @@ static PyObject *thread_name(unsigned long ident)
 static void define_thread(struct lane *l, uint64_t tid)
 {
     SAVE_ERROR;
-    PyObject *name = thread_name((unsigned long)l->ident);
+    bool sure;
+    PyObject *name = thread_name((unsigned long)l->ident, &sure);
     const char *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
-    l->named = text != NULL;
+    l->named = text != NULL && (sure || l->asked > SOON);
     struct definition d = {
         .kind = DEFINE_THREAD, .number = l->thread, .tid = tid, .ident = l->ident};
-    tracer_lock();
-    image_define(&tracer.image, &d, text ? text : "", NULL);
-    tracer_unlock();
+    /* What is said once more about a thread without a name would fill the image in the end. */
+    if (tid || text) {
+        tracer_lock();
+        image_define(&tracer.image, &d, text ? text : "", NULL);
+        tracer_unlock();
+    }
     Py_XDECREF(name);
     PyErr_Clear();
     RESTORE_ERROR;
@@ -102,6 +110,7 @@ static void prepare(struct lane *l)
     l->slot = NULL;
     l->sequence = 0;
     l->active = 0;
+    l->raised = NULL;
     l->top = l->stack;
     l->generation = tracer.generation;
 }
@@ -118,6 +127,7 @@ static struct lane *new_thread(void)
     l->thread = UINT32_MAX;
     l->top = l->stack;
     l->active = 0;
+    l->raised = NULL;
     memset(l->known, 0, sizeof(l->known));
     return l;
 }
@@ -135,8 +145,8 @@ struct lane *lane_enter(void)
     }
     if (l->thread == UINT32_MAX) {
         l->thread = __atomic_add_fetch(&tracer.thread_count, 1, __ATOMIC_RELAXED) - 1;
-        define_thread(l, (uint64_t)syscall(SYS_gettid));
         l->asked = 0;
+        define_thread(l, (uint64_t)syscall(SYS_gettid));
         if (l->slot && l->pos < l->limit)
             l->limit = limit_of(l);
         if (l->slot && (l->pos < l->limit || lane_room(l, 0)))
@@ -247,7 +257,7 @@ static uint64_t *limit_of(struct lane *l)
     if (l->named)
         return end;
     /* It soon has one, or never will. */
-    uint64_t *soon = l->pos + (l->asked < 32 ? 4 : 1024);
+    uint64_t *soon = l->pos + (l->asked < SOON ? 4 : 1024);
     l->asked++;
     return soon < end ? soon : end;
 }

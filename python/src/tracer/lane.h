@@ -28,8 +28,9 @@ struct lane {
     uint64_t last;         /* ticks of the last word */
     struct open *top;      /* the innermost open call; stack[0] stands for none, its key is NULL */
     struct open *stack, *stack_end;
-    uint32_t active; /* open calls of functions that sparse tracing waits for */
-    bool ended;      /* its thread has */
+    const void *raised; /* the exception that was marked last: compared, never looked into */
+    uint32_t active;    /* open calls of functions that sparse tracing waits for */
+    bool ended;         /* its thread has */
     bool named;
     uint32_t asked; /* how often its name was asked for */
     uint32_t number;
