@@ -15,23 +15,21 @@ The work is done by the program `scry`, a child of this process that looks into 
 
 from __future__ import annotations
 
-import functools
-import inspect
 import os
 import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any, TypeVar, Union
+from typing import IO, Any, Union
 
 from scry import errors, program, ptracer
+from scry.around import Function, each_call
 from scry.profile import Profile, StrPath, format_of
 
 __all__ = ["Recorder", "record"]
 
-AnyFunction = TypeVar("AnyFunction", bound="Callable[..., Any]")
 Pids = Union[int, "Sequence[int]", None]
 
 STOP_PATIENCE = 60.0  # seconds for the recorder to write what it has
@@ -261,23 +259,9 @@ class Recorder:
             if kind is None:
                 raise
 
-    def __call__(self, function: AnyFunction) -> AnyFunction:
+    def __call__(self, function: Function) -> Function:
         """Each call of the function is recorded; the last one's profile remains."""
-        if inspect.iscoroutinefunction(function):
-
-            @functools.wraps(function)
-            async def run_async(*arguments: Any, **options: Any) -> Any:
-                with self:
-                    return await function(*arguments, **options)
-
-            return run_async  # type: ignore[return-value]
-
-        @functools.wraps(function)
-        def run(*arguments: Any, **options: Any) -> Any:
-            with self:
-                return function(*arguments, **options)
-
-        return run  # type: ignore[return-value]
+        return each_call(lambda: self, function)
 
     def __repr__(self) -> str:
         if self._process is not None:

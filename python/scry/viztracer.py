@@ -8,17 +8,24 @@ What scry has no equivalent for (plugins, log_var and the like, the report serve
 from __future__ import annotations
 
 import functools
-import inspect
+import logging
+import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
+from scry.around import Function, each_call
 from scry.trace import tracer as _tracer
 from scry.trace.tracer import Event, Tracer
 
-__all__ = ["VizTracer", "get_tracer", "ignore_function", "log_sparse", "trace_and_save"]
-
-Function = TypeVar("Function", bound="Callable[..., Any]")
+__all__ = [
+    "VizLoggingHandler",
+    "VizTracer",
+    "get_tracer",
+    "ignore_function",
+    "log_sparse",
+    "trace_and_save",
+]
 
 # viztracer's name -> scry's, where it means the same.
 _SAME = {
@@ -77,6 +84,7 @@ class VizTracer:
             repr=log_func_repr,
             **chosen,
         )
+        vars(self).update(pause=self._tracer.pause, resume=self._tracer.resume)
         if self.log_sparse:
             # Only what is marked with @log_sparse, and events from code; as in viztracer, without start().
             self._tracer._checked["exclude"] = ["*"]
@@ -111,6 +119,21 @@ class VizTracer:
         self._saved = saved.path
         if self.verbose:
             print(f"scry: wrote '{saved.path}': {saved.sentence()}")
+
+    def dump(self, filename: str, sanitize_function_name: bool = False) -> None:
+        """viztracer's quick way to a file; here all ways are."""
+        self._tracer.save(filename)
+
+    def fork_save(self, output_file: str | None = None, **ignored: Any) -> None:
+        """viztracer saves in a forked process, as that takes it long."""
+        self.save(output_file)
+
+    def enable_thread_tracing(self) -> None:
+        """Threads are traced as it is."""
+
+    def getts(self) -> float:
+        """Microseconds on a clock of its own."""
+        return time.monotonic_ns() / 1000
 
     def run(self, command: str, output_file: str | None = None) -> None:
         with self:
@@ -156,16 +179,28 @@ class VizTracer:
         return self._tracer.event(name, args)
 
 
+class VizLoggingHandler(logging.Handler):
+    """Puts what is logged into the trace, as instants."""
+
+    def __init__(self, level: int = logging.NOTSET, tracer: VizTracer | None = None) -> None:
+        super().__init__(level)
+        self._viztracer = tracer
+
+    def setTracer(self, tracer: VizTracer) -> None:
+        self._viztracer = tracer
+
+    def emit(self, record: logging.LogRecord) -> None:
+        tracer = self._viztracer or _last
+        if tracer is not None and tracer.enable:
+            tracer.log_instant(f"logging - {self.format(record)}")
+
+
 _last: VizTracer | None = None
 
 
 def get_tracer() -> VizTracer | None:
     """The tracer that was started last."""
     return _last
-
-
-def _span(name: str) -> Event:
-    return Event(_tracer.current(), name)
 
 
 def log_sparse(
@@ -179,41 +214,43 @@ def log_sparse(
     if function is None:
         return log_sparse
     name = getattr(function, "__qualname__", repr(function))
-    if inspect.iscoroutinefunction(function):
-
-        @functools.wraps(function)
-        async def run_async(*arguments: Any, **options: Any) -> Any:
-            with _span(name):
-                return await function(*arguments, **options)
-
-        return run_async
-
-    @functools.wraps(function)
-    def run(*arguments: Any, **options: Any) -> Any:
-        with _span(name):
-            return function(*arguments, **options)
-
-    return run
+    return each_call(lambda: Event(_tracer.current(), name), function)
 
 
 def ignore_function(function: Function | None = None, **ignored: Any) -> Any:
     """Nothing is recorded while the function runs, in any thread; also if it raises."""
     if function is None:
         return functools.partial(ignore_function, **ignored)
+    return each_call(_Paused, function)
 
-    @functools.wraps(function)
-    def run(*arguments: Any, **options: Any) -> Any:
-        tracer = _tracer.current()
-        if tracer is None:
-            return function(*arguments, **options)
-        tracer.pause()
-        try:
-            return function(*arguments, **options)
-        finally:
-            if tracer.active:
-                tracer.resume()
 
-    return run
+class _Paused:
+    """Not by contextlib: its frames would be in the trace."""
+
+    def __enter__(self) -> None:
+        self._tracer = _tracer.current()
+        if self._tracer:
+            self._tracer.pause()
+
+    def __exit__(self, *exception: object) -> None:
+        if self._tracer and self._tracer.active:
+            self._tracer.resume()
+
+
+class _Saved:
+    """Traces its block and saves it; also if it raises."""
+
+    def __init__(self, path: Path, options: dict[str, Any]) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._tracer = VizTracer(output_file=str(path), **{"verbose": 0, **options})
+
+    def __enter__(self) -> None:
+        self._tracer.start()
+
+    def __exit__(self, *exception: object) -> None:
+        self._tracer.stop()
+        self._tracer.save()
+        self._tracer.clear()
 
 
 def trace_and_save(function: Function | None = None, output_dir: str = "./", **options: Any) -> Any:
@@ -221,18 +258,9 @@ def trace_and_save(function: Function | None = None, output_dir: str = "./", **o
     if function is None:
         return functools.partial(trace_and_save, output_dir=output_dir, **options)
     counter = iter(range(1 << 62))
+    stem = function.__name__
 
-    @functools.wraps(function)
-    def run(*arguments: Any, **keywords: Any) -> Any:
-        Path(output_dir).mkdir(parents=True, exist_ok=True)
-        name = f"result_{function.__name__}_{next(counter)}.json"
-        tracer = VizTracer(output_file=str(Path(output_dir, name)), **{"verbose": 0, **options})
-        tracer.start()
-        try:
-            return function(*arguments, **keywords)
-        finally:
-            tracer.stop()
-            tracer.save()
-            tracer.clear()
+    def saved() -> _Saved:
+        return _Saved(Path(output_dir, f"result_{stem}_{next(counter)}.json"), options)
 
-    return run
+    return each_call(saved, function)

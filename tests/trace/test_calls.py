@@ -71,3 +71,79 @@ print(json.dumps([tracer.last.calls, os.path.getsize("{name}") == tracer.last.by
     )
     assert said[:2] == [3, True]
     assert sorted(said[2]) == sorted([name, "program.py"])
+
+
+def test_a_decorator_traces_each_call_until_its_work_is_done(run):
+    """Coroutines until they return, generators until they end; what the function is stays visible."""
+    said = run.code(
+        HEAD
+        + """
+import asyncio, inspect
+def leaf(n): return abs(n)
+tracer = scry.trace("out.json", ignore_c_function=True, ignore_stdlib=True)
+@tracer
+def plain(a, b=2):
+    "documented"
+    return leaf(a) + b
+@tracer
+async def coroutine(a):
+    await asyncio.sleep(0)
+    return leaf(a)
+@tracer
+def generator(n):
+    got = yield leaf(n)
+    yield leaf(got)
+    return "end"
+@tracer
+def fails(): leaf(1); raise KeyError(5)
+def seen(): return [name for _, name in nested(calls())]
+results = [plain(1), seen(), asyncio.run(coroutine(2)), seen()]
+def consume():
+    g = generator(3)
+    yield next(g)
+    yield g.send(4)
+    try: next(g)
+    except StopIteration as stop: yield stop.value
+results += [list(consume()), seen()]
+try: fails()
+except KeyError as error: results += [error.args, seen()]
+async def ticks(): yield 1
+try: tracer(ticks)
+except TypeError as error: results += [str(error)]
+results += [plain.__doc__, str(inspect.signature(plain)), inspect.iscoroutinefunction(coroutine), inspect.isgeneratorfunction(generator)]
+print(json.dumps(results))
+"""
+    )
+    plain, seen, awaited, seen_async, values, seen_steps, error, seen_failing, refused, *facts = (
+        said
+    )
+    assert [plain, awaited, values, error] == [3, 2, [3, 4, "end"], [5]]
+    assert seen == ["plain", "leaf"]
+    assert seen_async.count("coroutine") == 2 and seen_async.count("leaf") == 1
+    assert [n for n in seen_steps if n != "consume"] == ["generator", "leaf"] * 2 + ["generator"]
+    assert seen_failing == ["fails", "leaf"]
+    assert "ticks is an asynchronous generator" in refused
+    assert facts == ["documented", "(a, b=2)", True, True]
+
+
+def test_saving_shows_how_far_it_is_and_leaves_no_trace_of_that(run_newest):
+    program = run_newest.file(
+        "program.py",
+        """
+import itertools, types
+import scry, scry.trace.output
+# A clock on which saving takes long.
+scry.trace.output.time = types.SimpleNamespace(monotonic=itertools.count().__next__)
+def work(): pass
+for wanted in (True, False):
+    with scry.trace("out.json", progress=wanted):
+        for i in range(100000): work()
+""",
+    )
+    done = run_newest.words(program)
+    shown = done.stderr.split("\r")
+    shares = [
+        int(part.split(",")[1].strip(" %\n")) for part in shown if "saving the trace," in part
+    ]
+    assert len(shares) > 2 and shares == sorted(shares) and 0 <= shares[0] < shares[-1] <= 100
+    assert shown[-1] == "\x1b[K", "the line is gone, and the second time there was none"

@@ -87,6 +87,11 @@ CASES = {
         "t.save('out.json')",
         ["fails", "fails"],
     ),
+    "dump": (
+        "t = VizTracer(verbose=0); t.start(); t.enable_thread_tracing() if sys.version_info < (3, 12) else None\n"
+        "top(); t.stop(); t.dump('out.json')",
+        TOP,
+    ),
     "every call a file": (
         "import multiprocessing, os\n"
         "multiprocessing.set_start_method('spawn')  # else viztracer saves in a fork, some time later\n"
@@ -133,6 +138,27 @@ def test_the_import_is_all_that_changes(environment, tmp_path, case):
         subprocess.run(words, cwd=folder, env=environment, check=True, timeout=60)
         seen[module] = calls(folder / "out.json", program)
     assert seen == {"viztracer": LESS.get(case, expected), "scry.viztracer": expected}
+
+
+def test_what_is_logged_is_in_the_trace(environment, tmp_path):
+    text = (
+        "import logging\n"
+        "from {module} import VizTracer\n"
+        "from {module}{part} import VizLoggingHandler\n"
+        "handler = VizLoggingHandler()\n"
+        "logging.basicConfig(handlers=[handler])\n"
+        "logging.warning('nobody listens')\n"
+        "with VizTracer(output_file='out.json', verbose=0) as tracer:\n"
+        "    handler.setTracer(tracer)\n"
+        "    logging.warning('disk %s', 'full')\n"
+    )
+    seen = {}
+    for module, part in (("viztracer", ".vizlogging"), ("scry.viztracer", "")):
+        words = [sys.executable, "-c", text.format(module=module, part=part)]
+        subprocess.run(words, cwd=tmp_path, env=environment, check=True, timeout=60)
+        events = json.loads((tmp_path / "out.json").read_text())["traceEvents"]
+        seen[module] = [e["name"] for e in events if e["ph"] == "i" and "raised" not in e["name"]]
+    assert seen["viztracer"] == seen["scry.viztracer"] == ["logging - disk full"]
 
 
 def test_what_scry_has_not_says_so(environment, tmp_path):

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import gc
-import inspect
 import os
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Union
 
+from scry.around import Function, each_call
 from scry.trace import children, native, output, sparse, values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     Names = Union[str, Sequence[str]]
-
-Function = TypeVar("Function", bound="Callable[..., Any]")
 
 DEFAULT_MEMORY = 128 << 20
 BYTES_PER_CALL = 16
@@ -175,6 +172,8 @@ class Tracer:
         self._repr = repr
         self._progress = progress
         self._native: Any = native.load()
+        # The functions themselves: a frame of these two's own would be what they cost.
+        vars(self).update(pause=self._native.pause, resume=self._native.resume)
         self._codes: list[Any] = []
         self._family: children.Family | None = None
         self._stream: str | None = None
@@ -269,21 +268,7 @@ class Tracer:
 
     def __call__(self, function: Function) -> Function:
         """As a decorator: each call of the function is a trace; with an output each is saved, the last one remains."""
-        if inspect.iscoroutinefunction(function):
-
-            @functools.wraps(function)
-            async def run_async(*arguments: Any, **options: Any) -> Any:
-                with self:
-                    return await function(*arguments, **options)
-
-            return run_async  # type: ignore[return-value]
-
-        @functools.wraps(function)
-        def run(*arguments: Any, **options: Any) -> Any:
-            with self:
-                return function(*arguments, **options)
-
-        return run  # type: ignore[return-value]
+        return each_call(lambda: self, function)
 
     # ---- saving ----
 
