@@ -20,7 +20,7 @@
 struct trace_values {
     pid_t pid;
     scry_nsec duration;
-    const char *output, *module;
+    const char *output, *module, *recover;
     const char *memory, *min_duration, *include, *exclude, *sparse;
     uint32_t entries, depth;
     bool stream, quiet, no_children;
@@ -233,7 +233,7 @@ static bool collect(const struct invocation *call, const struct trace_values *v,
                  !(v->module && strncmp(word, "-m", 2) == 0))
             push(a, word);
     }
-    if (v->pid)
+    if (v->pid || v->recover)
         return true;
     push(a, "--");
     if (v->module) {
@@ -248,7 +248,10 @@ static bool collect(const struct invocation *call, const struct trace_values *v,
 static int check(const struct invocation *call, const struct trace_values *v, struct error *err)
 {
     bool program = call->words.count > 0 || v->module;
-    if (!v->pid && !program) {
+    if (v->recover && (v->pid || program)) {
+        error_set(err, -SCRY_E_USAGE, "--recover makes the trace of a program that has ended");
+        error_hint(err, "leave the process or the program out");
+    } else if (!v->pid && !program && !v->recover) {
         error_set(err, -SCRY_E_USAGE, "trace needs to know what to trace");
         error_hint(err, "give a program: %s trace -- python app.py", call->tool);
     } else if (v->pid && program) {
@@ -273,7 +276,8 @@ static int run(const struct invocation *call, const void *values, struct error *
     if (v->pid)
         r = python_of_process(v->pid, python, sizeof(python), err);
     else
-        python_for_program(v->module ? "python3" : call->words.items[0], python, sizeof(python));
+        python_for_program(call->words.count && !v->module ? call->words.items[0] : "python3",
+                           python, sizeof(python));
     if (r == 0)
         r = find_package(python, folder, sizeof(folder), err);
     if (r < 0)
@@ -316,6 +320,8 @@ static const struct option options[] = {
         .group = "Target",
         .help = "Run a module as `python3 -m` does; its arguments follow after --",
     },
+    ROW(OPT_STRING, "recover", "FOLDER", recover, "Target",
+        "Make the trace of what a program that streamed left there when it died: FILE.parts-PID"),
     ROW(OPT_FLAG, "no-children", NULL, no_children, "Target",
         "Do not follow processes that the program forks or starts"),
     {
@@ -387,7 +393,7 @@ const struct command cmd_trace = {
     .name = "trace",
     .summary = "Record every call of a program, in order and with its duration",
     .usage = (const char *const[]){"[OPTIONS] [--] PROGRAM [ARGUMENT...]", "[OPTIONS] -m MODULE",
-                                   "[OPTIONS] -p PID", NULL},
+                                   "[OPTIONS] -p PID", "[-o FILE] --recover FOLDER", NULL},
     .description =
         "Runs a Python program with a tracer inside of it, and writes a trace: every call of a "
         "function in Python or in C, threads, asyncio tasks, garbage collections, exceptions, and "

@@ -68,6 +68,21 @@ export const perfetto = {
     }
   },
 
+  async 'Perfetto reads traces made with any of the options, without an error'(tools) {
+    const files = tools.traces();
+    assert.ok(files.length >= 18, files.join());
+    for (const file of files) {
+      const { query, close } = await load(tools, file);
+      try {
+        assert.deepEqual(await query(ERRORS), [], file);
+        const [[slices, unended]] = await query('select count(*), sum(dur < 0) from slice');
+        assert.ok(slices >= 3 && unended === 0, `${file}: ${slices} slices, ${unended} without an end`);
+      } finally {
+        close();
+      }
+    }
+  },
+
   async 'the page of a trace shows its calls, finds them and says what they took'(tools) {
     const page = await tools.newPage(), trouble = [];
     page.on('pageerror', (error) => trouble.push(error.message));
@@ -80,6 +95,21 @@ export const perfetto = {
     await page.press('#search', 'Enter');
     assert.match(await page.textContent('#detail'), /^fib \(.*:\d+\)\n[\d.]+ (ns|µs|ms|s), from /);
     await page.locator('#canvas').click({ position: { x: 400, y: 60 } });
+    await page.fill('#search', '');
+    await page.locator('#canvas').press('0');
+    await page.click('#table');
+    const rows = await page.$$eval('#functions tbody tr', (all) => all.map((row) => [...row.cells].map((cell) => cell.textContent)));
+    const [self, total, calls] = rows.find((row) => row[3].startsWith('fib ('));
+    assert.equal(calls, '10');
+    assert.match(`${self} ${total}`, /^[\d.]+ (ns|µs|ms) [\d.]+ (ns|µs|ms)$/);
+    await page.click('#functions tbody tr:has-text("fib (")');
+    assert.equal(await page.textContent('#found'), '10 calls', 'a row finds its calls');
+    const drawn = () => page.evaluate(() => document.documentElement.dataset.drawn);
+    const before = await drawn();
+    await page.locator('#canvas').click({ position: { x: 30, y: 36 } }); /* a title folds its track */
+    await page.waitForFunction((last) => document.documentElement.dataset.drawn !== last, before);
+    await page.click('#help');
+    assert.match(await page.textContent('#detail'), /Wheel: zoom/);
     await page.locator('#canvas').press('0');
     await page.mouse.wheel(0, -300);
     assert.deepEqual(trouble, []);

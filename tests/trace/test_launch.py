@@ -98,6 +98,34 @@ def test_there_is_a_trace_however_it_ends(run_newest, end, stream):
     assert ("inner" in names) == (end == "exec")
 
 
+def test_what_a_program_that_died_has_streamed_can_be_recovered(scry, run_newest):
+    """It traces itself: nobody is left to make the trace."""
+    program = run_newest.file(
+        "dies.py",
+        "import os, signal\n"
+        "import scry\n"
+        "def work(): return 1\n"
+        "with scry.trace('out.pftrace', stream=True):\n"
+        "    for i in range(100): work()\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n",
+    )
+    done = run_newest.words(program, check=False)
+    (parts,) = run_newest.folder.glob("out.pftrace.parts-*")
+    assert done.returncode and not (run_newest.folder / "out.pftrace").exists()
+    again = ["-m", "scry.trace", "-o", "out.pftrace", "--recover"]
+    done = run_newest.words(*again, parts)
+    assert "did not end by themselves" in done.stderr
+    (names,) = names_by_process(run_newest.folder / "out.pftrace").values()
+    assert names.count("work") == 100
+    for folder, text in (("nothing", "there is no folder"), (".", "no part of a trace is in")):
+        done = run_newest.words(*again, folder, check=False)
+        assert done.returncode == 1 and text in done.stderr
+    done = subprocess.run(
+        [scry, "trace", "--recover", parts, "x.py"], capture_output=True, text=True
+    )
+    assert done.returncode and "a program that has ended" in done.stderr
+
+
 def test_options_reach_the_program(run_few):
     program = run_few.file(
         "options.py",

@@ -43,7 +43,7 @@ RECORDING: list[tuple[tuple[str, ...], dict[str, Any]]] = [
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="python -m scry.trace",
-        usage="python -m scry.trace [OPTIONS] [--] PROGRAM.py ... | -m MODULE ... | COMMAND ... | -p PID",
+        usage="python -m scry.trace [OPTIONS] [--] PROGRAM.py ... | -m MODULE ... | COMMAND ... | -p PID | --recover FOLDER",
         description="Record every call of a Python program.",
         argument_default=argparse.SUPPRESS,
     )
@@ -55,6 +55,11 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument(
         "-d", "--duration", metavar="S", type=float, help="With -p: for how many seconds"
+    )
+    made.add_argument(
+        "--recover",
+        metavar="FOLDER",
+        help="Make the trace of what a program that streamed left there when it died: FILE.parts-PID",
     )
     made.add_argument("-q", "--quiet", action="store_true", help="Say nothing but errors")
     made.add_argument(
@@ -92,6 +97,8 @@ def main(words: list[str] | None = None) -> int:
             build.build_here()
         native.load()
         _check_output(values.get("output"))
+        if values.get("recover"):
+            return _recover(values["recover"], _reporter(values))
         if values.get("pid"):
             from scry.trace import attach
 
@@ -179,6 +186,16 @@ class Reporter:
 
 def _reporter(values: dict[str, Any]) -> Reporter:
     return Reporter(values.get("output"), values.get("quiet", False))
+
+
+def _recover(folder: str, reporter: Reporter) -> int:
+    """What was left stays where it is."""
+    if not Path(folder).is_dir():
+        raise Failure(f"there is no folder '{folder}'")
+    family = children.Family.at(folder)
+    if not family.paths():
+        raise Failure(f"no part of a trace is in '{folder}'")
+    return 0 if reporter.finish(family) else 1
 
 
 def _unmet(family: children.Family) -> list[str]:

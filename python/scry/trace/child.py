@@ -22,9 +22,7 @@ def begin(facts: dict[str, Any], *, left: bool = False) -> None:
     options = dict(facts["options"])
     names = options.pop("trace_sparse", None) or ()
     names = [names] if isinstance(names, str) else list(names)
-    family = children.Family.__new__(children.Family)
-    family.folder = facts["folder"]
-    family._before = None
+    family = children.Family.at(facts["folder"])
     _running = tracer.Tracer(**options)
     _running._family = family
     _start(_running, family, names, left)

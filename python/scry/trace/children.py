@@ -38,6 +38,14 @@ class Family:
             self.folder = str(folder.resolve())
         self._before: dict[str, str | None] | None = None
 
+    @classmethod
+    def at(cls, folder: str) -> Family:
+        """One that another process has made."""
+        family = cls.__new__(cls)
+        family.folder = folder
+        family._before = None
+        return family
+
     def path_here(self) -> str:
         """A new file for this process; a process may be traced more than once, and its number may come back."""
         return os.path.join(self.folder, f"{os.getpid()}-{time.monotonic_ns()}.image")
