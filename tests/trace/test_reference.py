@@ -41,6 +41,9 @@ def simple(number):
                 "{1: 2}.get(a)",
                 "getattr(Thing(a), 'method')(1)",
                 "recurse(4)",
+                "recurse(200)",
+                "gone('first', a)",
+                "gone('second', a)",
                 "[inner(v) for inner in (key, abs) for v in (1, -2)]",
                 "next(numbers(a), None)",
                 "list(numbers(3))",
@@ -92,12 +95,24 @@ def programs(draw):
         if kind == "generator":
             lines += ["    yield a", f"def f{number}(a):", f"    for value in _f{number}(a):"]
             lines += ["        return value"]
-    lines += ["def main():", "    try:", "        f0(1)", "    except Exception:", "        pass"]
+    # By the main thread, or by several threads at once, whose calls take turns.
+    threads = draw(st.sampled_from([0, 0, 0, 2, 4]))
+    lines += [f"def main(): in_threads({threads}, body)" if threads else "def main(): body(0)"]
+    lines += ["def body(n):", "    try:", f"        (f0, f1, f2, f3)[n % {COUNT - 1}](1)"]
+    lines += ["    except Exception:", "        pass"]
     return "\n".join(lines)
 
 
 HEAD = """
-import functools
+import functools, threading
+def in_threads(count, function):
+    threads = [threading.Thread(target=function, args=(n,), name="worker-%d" % n) for n in range(count)]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+def gone(name, a):
+    space = {}
+    exec("def %s(a): return abs(a)" % name, space)  # its code, and where that lay, is free again soon
+    return space[name](a)
 def key(v): return -v
 def recurse(n): return n and recurse(n - 1)
 def numbers(n):

@@ -336,8 +336,6 @@ print(json.dumps([b - a for a, b in zip(before, state())]))
 @pytest.mark.pythons(since=(3, 9), until=(3, 11))
 def test_frames_are_evaluated_as_usual_whenever_that_will_do(run):
     """Before 3.12, also where the names are met only as the program runs; the other way makes all calls slower."""
-    if run.python.debug:
-        return  # knows no other way, as hooks_named.c says
     run.file(
         "program.py",
         """
@@ -367,7 +365,11 @@ print(json.dumps(said))
     words = ["-m", "scry.trace", "-q", "-o", "out.json"]
     words += ["--trace-sparse", "__main__.named,__main__.steps", "program.py"]
     done = run.words(*words)
-    assert json.loads(done.stdout) == [False, True, True, False, True, True]
+    said = json.loads(done.stdout)
+    if run.python.debug and run.python.minor == (3, 11):
+        assert said == [False] * 6, "N1 will not do there, as hooks_named.c says"
+    else:
+        assert said == [False, True, True, False, True, True]
     events = json.loads((run.folder / "out.json").read_text())["traceEvents"]
     names = [e["name"].split(" (")[0] for e in events if e["ph"] == "X"]
     assert "named" in names and "steps" in names and "note" not in names
