@@ -82,6 +82,11 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--tools", default="", help="only profilers whose names begin so, with commas"
     )
+    parser.add_argument(
+        "--pythons",
+        default="",
+        help="for the tracer: only interpreters whose names begin so, with commas; the others keep their last figures",
+    )
     parser.add_argument("--out", type=Path, default=workload.FOLDER, help="where the results go")
     parser.add_argument("--report", action="store_true", help="only write the report again")
     parser.add_argument("--no-install", action="store_true", help="take the peers as they are")
@@ -118,6 +123,7 @@ def main() -> int:
             targets=[t for t in options.targets.split(",") if t],
             quick=options.quick,
             reps=options.reps or (1 if options.quick else 3),
+            pythons=tuple(filter(None, options.pythons.split(","))),
         )
         for section in options.sections or sections.ALL:
             print(f"{section}: {sections.ALL[section].__doc__.splitlines()[0]}", flush=True)
@@ -132,7 +138,14 @@ def main() -> int:
 
 def run_section(session: sections.Session, section: str, results: dict[str, Any]) -> None:
     session.section = section
-    session.records[section] = []
+    before = results["sections"].get(section, {}).get("records", [])
+    session.records[section] = [
+        r
+        for r in before
+        if session.pythons
+        and "interpreter" in r
+        and not r["interpreter"].startswith(session.pythons)
+    ]
     started = time.monotonic()
     load_before = os.getloadavg()[0]
     sections.ALL[section](session)

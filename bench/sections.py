@@ -36,6 +36,9 @@ class Session:
     targets: list[str]  # only these; empty for each section's own choice
     quick: bool
     reps: int
+    pythons: tuple[
+        str, ...
+    ] = ()  # beginnings of the names of those that the tracer is measured on; empty for all
     records: dict[str, list[dict[str, Any]]] = dataclasses.field(default_factory=dict)
     section: str = ""
 
@@ -585,8 +588,10 @@ def _stays_stopped(target: Target) -> bool:
 
 def trace(session: Session) -> None:
     """The tracer beside viztracer and cProfile: cost per call, of what is left out, of turning it off and on, of saving."""
-    processes, rounds = (2, 4) if session.quick else (max(3, session.reps), 12)
+    processes, rounds = (2, 4) if session.quick else (max(5, session.reps), 30)
     for python in tracing.interpreters():
+        if session.pythons and not python.id.startswith(session.pythons):
+            continue
         for record in tracing.measure(python, processes, rounds):
             session.records.setdefault(session.section, []).append(record)
         print(f"  trace: {python.id} is done", flush=True)

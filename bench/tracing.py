@@ -1,13 +1,16 @@
-"""The tracer beside viztracer and cProfile: all in one process, taking turns (trace/measure.py), on 3.11, 3.12, the newest
-that viztracer has a wheel for, and the newest. Each process gives one figure for each thing measured, the best of its
+"""The tracer beside viztracer and cProfile: all in one process, taking turns (trace/measure.py), on 3.11, 3.12, 3.14 and the
+newest. Each process gives one figure for each thing measured, the best of its
 rounds; tables show the median of the processes, and the range."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,9 @@ import report
 from report import Records
 
 HERE = Path(__file__).resolve().parent
+sys.path.append(str(HERE / "trace"))
+import rows  # noqa: E402
+
 PROJECT = HERE.parent
 WORKING = PROJECT / "out" / "bench-trace"
 EXTENSION = PROJECT / "python"
@@ -47,14 +53,39 @@ def prepare(python: pythons.Python) -> dict[str, str]:
     words += [str(HERE / "trace" / "empty.c"), "-o", str(folder / "empty.so")]
     subprocess.run(words, check=True)
     packages = folder / "packages"
-    if not (packages / "viztracer").exists():
+    if not (packages / "viztracer").exists() and not install_viztracer(python, packages, after):
         version = "{}.{}".format(*python.minor)
-        words = ["install", "-q", "--target", str(packages), "--only-binary=:all:"]
-        words += ["--python-version", version, "viztracer"]
-        if subprocess.run([sys.executable, "-m", "pip", *words]).returncode:
-            print(f"no viztracer for Python {version}: measured without", file=sys.stderr)
+        print(f"no viztracer for Python {version}: measured without", file=sys.stderr)
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
     return {**environment, "SCRY_TRACER": str(native), "PYTHONPATH": f"{EXTENSION}:{packages}"}
+
+
+def install_viztracer(python: pythons.Python, packages: Path, flags: list[str]) -> bool:
+    """The newest, as a wheel, and where there is none for this Python yet, from its sources."""
+    pip = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check"]
+    wheel = ["--only-binary=:all:", "--python-version", "{}.{}".format(*python.minor)]
+    words = [*pip, "install", "--target", packages, *wheel, "viztracer"]
+    if subprocess.run(words, stderr=subprocess.DEVNULL).returncode == 0:
+        return True
+    with tempfile.TemporaryDirectory(prefix="scry-viztracer-") as name:
+        words = [*pip, "download", "--no-deps", "--no-binary=:all:", "-d", name, "viztracer"]
+        if subprocess.run(words).returncode:
+            return False
+        subprocess.run(["tar", "xf", *Path(name).glob("*.tar.gz"), "-C", name], check=True)
+        source = next(Path(name).glob("viztracer-*/src/viztracer"))
+        words = [*pip, "install", "--target", packages, *wheel, "objprint"]
+        subprocess.run(words, check=True)
+        modules = source / "modules"
+        for extension, files in (
+            ("snaptrace", modules.glob("*.c")),
+            ("vcompressor", (modules / "vcompressor").glob("*.c")),
+        ):
+            # As its setup.py does it, at the level Python's own makefiles have.
+            words = ["cc", "-O3", "-DNDEBUG", "-std=c99", "-D_GNU_SOURCE", "-fPIC", "-shared"]
+            words += [f"-isystem{python.include}", *flags, *files, "-lpthread"]
+            subprocess.run([*words, "-o", source / f"{extension}.so"], check=True)
+        shutil.copytree(source, packages / "viztracer")
+    return True
 
 
 def measure(python: pythons.Python, processes: int, rounds: int) -> Records:
@@ -77,6 +108,13 @@ def measure(python: pythons.Python, processes: int, rounds: int) -> Records:
 Cell = Callable[[dict[str, Any]], float]
 
 
+def by_interpreter(records: Records) -> list[tuple[str, Records]]:
+    """The oldest first, whenever each was measured."""
+    groups = report.grouped(report.good(records), "interpreter")
+    found = [(interpreter, runs) for (interpreter,), runs in groups.items()]
+    return sorted(found, key=lambda f: tuple(map(int, re.findall(r"\d+", f[1][0]["python"]))))
+
+
 def figures(records: Records, value: Cell) -> list[float]:
     """Of each process, where it was measured."""
     found = []
@@ -92,21 +130,39 @@ def cell(records: Records, value: Cell, form: Callable[[float], str]) -> str:
     return report.spread(figures(records, value), form)
 
 
-def above(group: str, name: str, tool: str, base: str = "bare") -> Cell:
+def above(group: str, name: str, tool: str, base: str = rows.BARE) -> Cell:
     return lambda r: r[group][name][tool] - r[group][name][base]
 
 
 def share_of_viztracer(name: str) -> Cell:
     """Of the cost above an empty hook's."""
-    scry, viztracer = (
-        above("calls", name, "scry", "empty"),
-        above("calls", name, "viztracer", "empty"),
-    )
-    return lambda r: scry(r) / viztracer(r)
+    ours = above("calls", name, rows.SCRY, rows.EMPTY)
+    theirs = above("calls", name, rows.VIZTRACER, rows.EMPTY)
+    return lambda r: ours(r) / theirs(r)
 
 
 def slower(name: str, tool: str) -> Cell:
-    return lambda r: r["sparse"][name][tool] / r["sparse"][name]["bare"] - 1
+    """Than bare, which had two turns."""
+
+    def share(record: dict[str, Any]) -> float:
+        times = record["sparse"][name]
+        bare = (
+            times[rows.BARE] if tool == rows.AGAIN else (times[rows.BARE] + times[rows.AGAIN]) / 2
+        )
+        return times[tool] / bare - 1
+
+    return share
+
+
+def share_when_saving(suffix: str, what: str) -> Cell:
+    """Of what viztracer takes, by whichever of its ways takes less."""
+
+    def share(record: dict[str, Any]) -> float:
+        saving = record["saving"]
+        theirs = min(saving[rows.saved_by_viztracer(way)][what] for way in rows.WAYS)
+        return saving[rows.saved(suffix)][what] / theirs
+
+    return share
 
 
 def ns(value: float) -> str:
@@ -123,73 +179,83 @@ def microseconds(value: float) -> str:
 
 def calls_table(records: Records) -> list[str]:
     head = ["ns per call", "bare", "noise", "empty hook", "scry", "viztracer", "cProfile"]
-    rows = []
+    body = []
     for name in records[0]["calls"]:
-        row = [name, cell(records, lambda r, n=name: r["calls"][n]["bare"], plain)]
-        for tool in ("bare again", "empty", "scry", "viztracer", "cProfile"):
+        row = [name, cell(records, lambda r, n=name: r["calls"][n][rows.BARE], plain)]
+        for tool in (rows.AGAIN, rows.EMPTY, rows.SCRY, rows.VIZTRACER, rows.CPROFILE):
             row.append(cell(records, above("calls", name, tool), ns))
         row.append(cell(records, share_of_viztracer(name), lambda v: f"{v:.2f}"))
-        rows.append(row)
-    return report.table([*head, "scry / viztracer, above the empty hook"], rows)
+        body.append(row)
+    return report.table([*head, "scry / viztracer, above the empty hook"], body)
 
 
 def excluded_table(records: Records) -> list[str]:
-    rows = []
+    body = []
     for name in records[0]["excluded"]:
-        row = [name, cell(records, lambda r, n=name: r["excluded"][n]["bare"], plain)]
-        for tool in ("bare again", "scry", "viztracer"):
+        row = [name, cell(records, lambda r, n=name: r["excluded"][n][rows.BARE], plain)]
+        for tool in (rows.AGAIN, rows.SCRY, rows.VIZTRACER):
             row.append(cell(records, above("excluded", name, tool), ns))
-        rows.append(row)
-    return report.table(["excluded code, ns per call", "bare", "noise", "scry", "viztracer"], rows)
+        body.append(row)
+    return report.table(["excluded code, ns per call", "bare", "noise", "scry", "viztracer"], body)
 
 
 def sparse_table(records: Records) -> list[str]:
-    tools = ("bare again", "scry", "scry, a named generator is alive")
-    rows = [
+    tools = (rows.AGAIN, rows.SCRY, rows.ALIVE)
+    body = [
         [name, *(cell(records, slower(name, tool), report.percent) for tool in tools)]
         for name in records[0]["sparse"]
     ]
     head = ["outside of named functions", "noise", "scry", "while a generator of one is alive"]
-    return report.table(head, rows)
+    return report.table(head, body)
 
 
 def toggling_table(records: Records) -> list[str]:
-    rows = []
+    body = []
     for name in records[0]["toggling"]:
         row = [name]
-        for tool in ("scry", "viztracer"):
+        for tool in (rows.SCRY, rows.VIZTRACER):
             row.append(cell(records, lambda r, n=name, t=tool: r["toggling"][n][t], microseconds))
-        rows.append(row)
-    return report.table(["pause() and resume(), µs", "scry", "viztracer"], rows)
+        body.append(row)
+    return report.table(["pause() and resume(), µs", "scry", "viztracer"], body)
 
 
 def saving_table(records: Records) -> list[str]:
-    rows = []
+    body = []
     for name in records[0]["saving"]:
         row = [name]
         for what in ("ns", "bytes"):
             row.append(cell(records, lambda r, n=name, w=what: r["saving"][n][w], plain))
-        rows.append(row)
-    return report.table(["saving, per call", "ns", "bytes"], rows)
+        body.append(row)
+    return report.table(["saving, per call", "ns", "bytes"], body)
+
+
+HEAD = [
+    "Made by `./dev bench trace`; not written by hand. Bare, an empty hook, scry, viztracer and cProfile take turns in one",
+    "process, and each figure of a process is the best of its rounds, in CPU time. Cells are medians of several processes, with",
+    "the lowest and highest in brackets. From the noise on (bare once more), figures are above bare. All tracers record the same",
+    "events; cProfile keeps sums only.",
+    "",
+]
+GOALS = [
+    "For each interpreter the worst row of its tables below, by its median. viztracer's bytes and time to save are those of",
+    "whichever of its two ways takes less. Traces as JSON are text, as viztracer's are, and about as large; those for Perfetto",
+    "(.pftrace) and recordings (.scry) are meant.",
+    "",
+]
 
 
 def write(records: Records, out: Path) -> list[str]:
     """The tables go into TRACE.md; here is only where they are."""
-    lines = [
-        "# What the tracer costs",
-        "",
-        "Made by `./dev bench trace`; not written by hand. Bare, an empty hook, scry, viztracer and cProfile take turns in one",
-        "process, and each figure of a process is the best of its rounds. Cells are medians of several processes, with the lowest",
-        "and highest in brackets. From the noise on (bare once more), figures are above bare. All tracers record the same events;",
-        "cProfile keeps sums only.",
-        "",
-    ]
-    for (interpreter,), runs in report.grouped(report.good(records), "interpreter").items():
+    lines = ["# What the tracer costs", "", *HEAD]
+    reached = [[what, value, "met" if met else "**short**"] for what, value, met in goals(records)]
+    lines += ["## Goals", "", *GOALS, *report.table(["goal", "worst of its rows", ""], reached)]
+    for interpreter, runs in by_interpreter(records):
         loads = report.spread([r["load"] for r in runs], lambda v: f"{v:.1f}")
         lines += [
             f"## Python {runs[0]['python']} ({interpreter}), viztracer {runs[0]['viztracer']}",
             "",
-            f"{len(runs)} processes with {runs[0]['rounds']} rounds each; load of the machine before: {loads}.",
+            f"{len(runs)} processes with {runs[0]['rounds']} rounds each"
+            f"{', ahead of all others' if runs[0]['ahead'] else ''}; load of the machine before: {loads}.",
             "",
         ]
         for make in (calls_table, excluded_table, sparse_table, toggling_table, saving_table):
@@ -204,33 +270,52 @@ def write(records: Records, out: Path) -> list[str]:
 def goals(records: Records) -> list[tuple[str, str, bool]]:
     """On each interpreter, the worst of all that was measured there."""
     found = []
-    for (interpreter,), runs in report.grouped(report.good(records), "interpreter").items():
-        first = runs[0]
-        monitoring = tuple(map(int, first["python"].split(".")[:2])) >= (3, 12)
+    for interpreter, runs in by_interpreter(records):
+        for what, cells, limit, form in wanted(runs[0]):
+            medians = {
+                name: report.statistics.median(values)
+                for name, cell in cells.items()
+                if (values := figures(runs, cell))
+            }
+            if medians:
+                worst = max(medians, key=medians.__getitem__)
+                value = (
+                    f"{form(medians[worst])} ({worst})"
+                    if len(medians) > 1
+                    else form(medians[worst])
+                )
+                text = f"trace, {interpreter}, {what}: at most {form(limit)}"
+                found.append((text, value, medians[worst] <= limit))
+    return found
 
-        def goal(what: str, cells: list[Cell], limit: float, form: Callable[[float], str]) -> None:
-            values = [report.statistics.median(v) for c in cells if (v := figures(runs, c))]  # noqa: B023
-            if values:
-                text = f"trace, {interpreter}, {what}: at most {form(limit)}"  # noqa: B023
-                found.append((text, form(max(values)), max(values) <= limit))
 
-        goal(
+Wanted = tuple[str, dict[str, Cell], float, Callable[[float], str]]
+
+
+def wanted(first: dict[str, Any]) -> list[Wanted]:
+    """What is to be reached: in words, by which cells, at most what, and how that is written."""
+    kinds: list[Wanted] = [
+        (
             "cost above an empty hook, of viztracer's",
-            [share_of_viztracer(name) for name in first["calls"]],
+            {name: share_of_viztracer(name) for name in first["calls"]},
             0.5,
             lambda v: f"{v:.2f}",
         )
-        if monitoring:
-            cells = [above("excluded", name, "scry") for name in first["excluded"]]
-            goal("excluded code per call", cells, 5, lambda v: f"{v:.1f} ns")
-        cells = [slower(name, "scry") for name in first["sparse"]]
-        goal("outside of named functions", cells, 0.02, report.percent)
-        cells = [lambda r: r["toggling"]["nothing between"]["scry"]]
-        goal("pause() and resume()", cells, 6000, lambda v: f"{v / 1000:.2f} µs")
-        saving = [
-            lambda r, w=what: r["saving"]["scry .pftrace"][w] / r["saving"]["viztracer save()"][w]
-            for what in ("bytes", "ns")
-        ]
-        goal("bytes per call, of viztracer's", saving[:1], 0.25, lambda v: f"{v:.3f}")
-        goal("time to save, of viztracer's", saving[1:], 0.2, lambda v: f"{v:.3f}")
-    return found
+    ]
+    if tuple(map(int, first["python"].split(".")[:2])) >= (3, 12):
+        cells = {name: above("excluded", name, rows.SCRY) for name in first["excluded"]}
+        kinds.append(("excluded code per call", cells, 5, lambda v: f"{v:.1f} ns"))
+    cells = {name: slower(name, rows.SCRY) for name in first["sparse"]}
+    kinds.append(("outside of named functions", cells, 0.02, report.percent))
+    for name in (rows.NOTHING, rows.HUNDRED):
+        cells = {name: lambda r, n=name: r["toggling"][n][rows.SCRY]}
+        kinds.append((f"pause() and resume(), {name}", cells, 6000, lambda v: f"{v / 1000:.2f} µs"))
+    for suffix in rows.FORMATS:
+        cells = {suffix: share_when_saving(suffix, "bytes")}
+        if suffix != "json":
+            text = f"bytes per call of a .{suffix}, of viztracer's"
+            kinds.append((text, cells, 0.25, lambda v: f"{v:.3f}"))
+        cells = {suffix: share_when_saving(suffix, "ns")}
+        text = f"time to save a .{suffix}, of viztracer's"
+        kinds.append((text, cells, 0.2, lambda v: f"{v:.3f}"))
+    return kinds

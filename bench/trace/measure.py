@@ -1,6 +1,9 @@
 """Measures tracers in one process: bare, an empty hook, scry, viztracer and cProfile take turns. Prints JSON.
 
 measure.py FOLDER ROUNDS: FOLDER holds the module with the empty hook, and is written to.
+
+A round is a few milliseconds long, of many the best counts, and calls are timed by the CPU time of the process: what else the
+machine does meanwhile is then hardly seen.
 """
 
 import cProfile
@@ -15,6 +18,7 @@ import time
 FOLDER, ROUNDS = sys.argv[1], int(sys.argv[2])
 sys.path.insert(0, FOLDER)
 import empty  # noqa: E402
+import rows  # noqa: E402
 import scry.trace  # noqa: E402
 
 try:
@@ -23,7 +27,18 @@ except ImportError:
     viztracer = None
 
 monitoring = getattr(sys, "monitoring", None)
-clock = time.perf_counter_ns
+clock = time.perf_counter_ns  # for what may wait: a disk
+cpu_clock = time.process_time_ns
+
+
+def undisturbed():
+    """On one CPU, and ahead of what else wants it, where that is allowed."""
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    except OSError:
+        return False
+    return True
 
 
 # ---- work: each returns how many calls it makes, (in Python, in C) ----
@@ -93,7 +108,7 @@ WORK = {
 
 def threads():
     """Four at once, each with its own fib."""
-    workers = [threading.Thread(target=fib, args=(16,)) for _ in range(4)]
+    workers = [threading.Thread(target=fib, args=(18,)) for _ in range(4)]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -120,14 +135,11 @@ class Empty(Bare):
     """The same events as the tracers ask for, and nothing done with them."""
 
     TOOL = 3
+    PYTHON = ("PY_START", "PY_RESUME", "PY_RETURN", "PY_YIELD", "PY_UNWIND", "PY_THROW")
+    C = ("CALL", "C_RETURN", "C_RAISE")  # the last two come with the first
 
     def __init__(self, c):
-        if monitoring:
-            e = monitoring.events
-            self.events = (
-                e.PY_START | e.PY_RESUME | e.PY_RETURN | e.PY_YIELD | e.PY_UNWIND | e.PY_THROW
-            )
-            self.events |= e.CALL if c else 0
+        self.wanted = [*self.PYTHON, *self.C[:1]] if c else self.PYTHON
 
     def start(self):
         if not monitoring:
@@ -135,20 +147,10 @@ class Empty(Bare):
             empty.on()
             return
         monitoring.use_tool_id(self.TOOL, "empty")
-        e = monitoring.events
-        for name in (
-            "PY_START",
-            "PY_RESUME",
-            "PY_RETURN",
-            "PY_YIELD",
-            "PY_UNWIND",
-            "PY_THROW",
-            "CALL",
-            "C_RETURN",
-            "C_RAISE",
-        ):
-            monitoring.register_callback(self.TOOL, getattr(e, name), empty.nothing)
-        monitoring.set_events(self.TOOL, self.events)
+        bits = vars(monitoring.events)
+        for name in (*self.PYTHON, *self.C):
+            monitoring.register_callback(self.TOOL, bits[name], empty.nothing)
+        monitoring.set_events(self.TOOL, sum(bits[name] for name in self.wanted))
 
     def stop(self):
         if not monitoring:
@@ -200,9 +202,15 @@ class CProfile(Bare):
         self.profile.disable()
 
 
-TRACERS = {"bare": Bare, "bare again": Bare, "empty": Empty, "scry": Scry, "cProfile": CProfile}
+TRACERS = {
+    rows.BARE: Bare,
+    rows.AGAIN: Bare,
+    rows.EMPTY: Empty,
+    rows.SCRY: Scry,
+    rows.CPROFILE: CProfile,
+}
 if viztracer:
-    TRACERS["viztracer"] = Viz
+    TRACERS[rows.VIZTRACER] = Viz
 
 
 def timed(tracer, work):
@@ -226,6 +234,30 @@ def calls_of(work, c):
     return count
 
 
+class Row:
+    """Tracers that take turns with one piece of work."""
+
+    def __init__(self, kinds, work, calls, warm=False):
+        self.kinds, self.work, self.calls, self.warm = kinds, work, calls, warm
+        self.best = dict.fromkeys(kinds, float("inf"))  # ns per call
+
+    def turn(self, number):
+        """One round: each has its turn, another one first each time."""
+        labels = list(self.kinds)
+        first = number % len(labels)
+        for label in labels[first:] + labels[:first]:
+            tracer = self.kinds[label]()
+            tracer.start()
+            if self.warm:
+                self.work()  # the first time each place is told that nobody listens
+            begun = cpu_clock()
+            self.work()
+            taken = cpu_clock() - begun
+            tracer.stop()
+            tracer.clear()
+            self.best[label] = min(self.best[label], taken / self.calls)
+
+
 def per_call():
     found = {}
     for name, work in WORK.items():
@@ -233,51 +265,33 @@ def per_call():
             if name == "in C" and not c:
                 continue
             kinds = {label: functools.partial(kind, c) for label, kind in TRACERS.items()}
-            key = f"{name}, {'C calls too' if c else 'Python calls'}"
-            found[key] = in_turns(kinds, work, calls_of(work, c))
+            found[rows.calls(name, c)] = Row(kinds, work, calls_of(work, c))
     return found
-
-
-def in_turns(kinds, work, calls, warm=False):
-    """The best time of each kind, in ns per call; each round all have their turn."""
-    best = dict.fromkeys(kinds, float("inf"))
-    for _ in range(ROUNDS):
-        for label, make in kinds.items():
-            tracer = make()
-            tracer.start()
-            if warm:
-                work()  # the first time each place is told that nobody listens
-            begun = clock()
-            work()
-            best[label] = min(best[label], (clock() - begun) / calls)
-            tracer.stop()
-            tracer.clear()
-    return best
 
 
 def excluded():
     """What code costs that a filter leaves out."""
     here = os.path.abspath(__file__)
     kinds = {
-        "bare": lambda: Bare(True),
-        "bare again": lambda: Bare(True),
-        "scry": lambda: Scry(True, exclude_files=[here]),
+        rows.BARE: lambda: Bare(True),
+        rows.AGAIN: lambda: Bare(True),
+        rows.SCRY: lambda: Scry(True, exclude_files=[here]),
     }
     if viztracer:
-        kinds["viztracer"] = lambda: Viz(True, exclude_files=[here])
+        kinds[rows.VIZTRACER] = lambda: Viz(True, exclude_files=[here])
     return {
-        name: in_turns(kinds, WORK[name], calls_of(WORK[name], True), warm=True)
+        name: Row(kinds, WORK[name], calls_of(WORK[name], True), warm=True)
         for name in ("fib", "methods", "in C", "generators")
     }
 
 
 def toggled(tracer, between):
-    begun = clock()
+    begun = cpu_clock()
     for _ in range(200):
         tracer.pause()
         between()
         tracer.resume()
-    return (clock() - begun) / 200
+    return (cpu_clock() - begun) / 200
 
 
 def nothing():
@@ -285,18 +299,18 @@ def nothing():
 
 
 def toggling():
-    """pause() and resume(), as a pair, with nothing between, and with a thousand calls which are not counted."""
+    """pause() and resume(), as a pair, with nothing between, and with a hundred calls, whose own time is not counted."""
     found = {}
-    works = {"nothing between": nothing, "1000 calls between": lambda: methods(1000)}
+    works = {rows.NOTHING: nothing, rows.HUNDRED: lambda: methods(100)}
     for name, work in works.items():
         bare = float("inf")
         for _ in range(ROUNDS):
-            begun = clock()
+            begun = cpu_clock()
             for _ in range(200):
                 work()
-            bare = min(bare, (clock() - begun) / 200)
+            bare = min(bare, (cpu_clock() - begun) / 200)
         found[name] = {}
-        for label in ("scry", "viztracer"):
+        for label in (rows.SCRY, rows.VIZTRACER):
             if label in TRACERS:
                 tracer = TRACERS[label](True)
                 tracer.start()
@@ -316,18 +330,15 @@ def never_a_generator():
 
 
 def sparse():
-    """Code outside of the named functions."""
-    kept = never_a_generator()  # noqa: F841
+    """Code outside of the named functions; a generator of one of them is alive."""
     kinds = {
-        "bare": lambda: Bare(True),
-        "bare again": lambda: Bare(True),
-        "scry": lambda: Scry(True, trace_sparse="__main__.never"),
-        "scry, a named generator is alive": lambda: Scry(
-            True, trace_sparse="__main__.never_a_generator"
-        ),
+        rows.BARE: lambda: Bare(True),
+        rows.AGAIN: lambda: Bare(True),
+        rows.SCRY: lambda: Scry(True, trace_sparse="__main__.never"),
+        rows.ALIVE: lambda: Scry(True, trace_sparse="__main__.never_a_generator"),
     }
     return {
-        name: in_turns(kinds, WORK[name], 1, warm=True)
+        name: Row(kinds, WORK[name], 1, warm=True)
         for name in ("fib", "qsort", "methods", "in C", "generators")
     }
 
@@ -337,7 +348,7 @@ def saving():
     found = {}
     work = WORK["fib"]
     calls = calls_of(work, False)
-    for suffix in ("json", "pftrace", "scry"):
+    for suffix in rows.FORMATS:
         tracer = Scry(False)
         timed(tracer, work)
         path = os.path.join(FOLDER, f"out.{suffix}")
@@ -347,8 +358,8 @@ def saving():
             saved = tracer.tracer.save(path)
             taken = min(taken, clock() - begun)
         tracer.clear()
-        found[f"scry .{suffix}"] = {"ns": taken / calls, "bytes": saved.bytes / calls}
-    for way in ("save", "dump") if viztracer else ():
+        found[rows.saved(suffix)] = {"ns": taken / calls, "bytes": saved.bytes / calls}
+    for way in rows.WAYS if viztracer else ():
         taken = float("inf")
         path = os.path.join(FOLDER, f"viz-{way}.json")
         for _ in range(3):
@@ -361,22 +372,32 @@ def saving():
                 tracer.tracer.dump(path)
             taken = min(taken, clock() - begun)
             tracer.clear()
-        found[f"viztracer {way}()"] = {"ns": taken / calls, "bytes": os.path.getsize(path) / calls}
+        size = os.path.getsize(path)
+        found[rows.saved_by_viztracer(way)] = {"ns": taken / calls, "bytes": size / calls}
     return found
 
 
+TURNS = {"sparse": 3}  # where a difference of a hundredth counts
+
+
+def in_turns(tables):
+    """All rows of all tables in each round, so that a row's rounds are far apart: others disturb some of them, not all."""
+    for number in range(ROUNDS):
+        for name, table in tables.items():
+            for row in table.values():
+                for again in range(TURNS.get(name, 1)):
+                    row.turn(TURNS.get(name, 1) * number + again)
+    return {name: {key: row.best for key, row in table.items()} for name, table in tables.items()}
+
+
 gc.disable()
-print(
-    json.dumps(
-        {
-            "python": sys.version.split()[0],
-            "rounds": ROUNDS,
-            "viztracer": getattr(viztracer, "__version__", None),
-            "calls": per_call(),
-            "excluded": excluded(),
-            "toggling": toggling(),
-            "sparse": sparse(),
-            "saving": saving(),
-        }
-    )
-)
+ahead = undisturbed()
+kept = never_a_generator()
+facts = {
+    "python": sys.version.split()[0],
+    "rounds": ROUNDS,
+    "ahead": ahead,
+    "viztracer": getattr(viztracer, "__version__", None),
+}
+tables = in_turns({"calls": per_call(), "excluded": excluded(), "sparse": sparse()})
+print(json.dumps({**facts, **tables, "toggling": toggling(), "saving": saving()}))
