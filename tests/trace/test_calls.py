@@ -136,8 +136,8 @@ import scry, scry.trace.output
 scry.trace.output.time = types.SimpleNamespace(monotonic=itertools.count().__next__)
 def work(): pass
 for wanted in (True, False):
-    with scry.trace("out.json", progress=wanted):
-        for i in range(100000): work()
+    with scry.trace("out.pftrace", progress=wanted):
+        for i in range(2000000): work()
 """,
     )
     done = run_newest.words(program)

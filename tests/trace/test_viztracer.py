@@ -158,7 +158,7 @@ def test_what_is_logged_is_in_the_trace(environment, tmp_path):
         subprocess.run(words, cwd=tmp_path, env=environment, check=True, timeout=60)
         events = json.loads((tmp_path / "out.json").read_text())["traceEvents"]
         seen[module] = [e["name"] for e in events if e["ph"] == "i" and "raised" not in e["name"]]
-    assert seen["viztracer"] == seen["scry.viztracer"] == ["logging - disk full"]
+    assert seen["viztracer"] == seen["scry.viztracer"] == ["logging - WARNING:root:disk full"]
 
 
 def test_what_scry_has_not_says_so(environment, tmp_path):

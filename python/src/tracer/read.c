@@ -807,7 +807,8 @@ bool reading_run(struct reading *r, struct writer *w, bool (*progress)(void *con
     while (!r->failed && (c = earliest(r, &until))) {
         do
             step(r, c);
-        while (!r->failed && !c->over && c->next <= until);
+        while (!r->failed && !c->over && c->next <= until &&
+               r->words_done - asked < PROGRESS_EVERY);
         if (r->words_done - asked >= PROGRESS_EVERY) {
             asked = r->words_done;
             r->failed |= !progress(context, (double)r->words_done / (double)r->words_all);
