@@ -141,9 +141,7 @@ for wanted in (True, False):
 """,
     )
     done = run_newest.words(program)
-    shown = done.stderr.split("\r")
-    shares = [
-        int(part.split(",")[1].strip(" %\n")) for part in shown if "saving the trace," in part
-    ]
+    shown = done.stderr.split("\n")  # where it went back to the beginning of the line
+    shares = [int(part.split(",")[1].strip(" %")) for part in shown if "saving the trace," in part]
     assert len(shares) > 2 and shares == sorted(shares) and 0 <= shares[0] < shares[-1] <= 100
     assert shown[-1] == "\x1b[K", "the line is gone, and the second time there was none"
