@@ -68,21 +68,6 @@ export const perfetto = {
     }
   },
 
-  async 'Perfetto reads traces made with any of the options, without an error'(tools) {
-    const files = tools.traces();
-    assert.ok(files.length >= 18, files.join());
-    for (const file of files) {
-      const { query, close } = await load(tools, file);
-      try {
-        assert.deepEqual(await query(ERRORS), [], file);
-        const [[slices, unended]] = await query('select count(*), sum(dur < 0) from slice');
-        assert.ok(slices >= 3 && unended === 0, `${file}: ${slices} slices, ${unended} without an end`);
-      } finally {
-        close();
-      }
-    }
-  },
-
   async 'the page of a trace shows its calls, finds them and says what they took'(tools) {
     const page = await tools.newPage(), trouble = [];
     page.on('pageerror', (error) => trouble.push(error.message));

@@ -3,8 +3,8 @@
  *
  * run.mjs MAKE_PROFILE CHROMIUM FOLDER PERFETTO SCRY */
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { mkdtempSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 
 import { diff } from './diff.mjs';
 import { flamegraph } from './flamegraph.mjs';
@@ -59,15 +59,9 @@ async function main() {
     execFileSync(process.env.SCRY_TRACE_PYTHON, [new URL('../trace/traced.py', import.meta.url).pathname, join(folder, file)]);
     return file;
   };
-  /* Traces made with each of the tracer's options, as Perfetto's protobuf and as JSON. */
-  const traces = () => {
-    const into = mkdtempSync(join(folder, 'traces-'));
-    execFileSync(process.env.SCRY_TRACE_PYTHON, [new URL('../trace/everything.py', import.meta.url).pathname, into], { cwd: into });
-    return readdirSync(into).filter((name) => !name.startsWith('out.')).map((name) => join(basename(into), name));
-  };
   const browser = await launch(chromium);
   const tools = {
-    folder, make, compare, trace, traces, settled, read: (file) => readFileSync(join(folder, file), 'utf8'),
+    folder, make, compare, trace, settled, read: (file) => readFileSync(join(folder, file), 'utf8'),
     open: (file, options) => open(browser, folder, file, options),
     newPage: async () => (await browser.newContext({ viewport: { width: 1200, height: 700 } })).newPage(),
     root: new URL('../', import.meta.url).pathname,

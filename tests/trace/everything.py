@@ -1,4 +1,4 @@
-"""Uses all of the tracer once, for sanitizers. With a folder as its argument it only leaves traces of all kinds there."""
+"""Uses all of the tracer once, for sanitizers."""
 
 import asyncio
 import os
@@ -83,11 +83,7 @@ for options in OPTIONS:
     perfetto.load("out.pftrace")
     for name in ("out.json", "out.scry", "out.html", "out.json.gz"):
         tracer.save(name)
-    for suffix in ("pftrace", "json") if sys.argv[1:] else ():
-        tracer.save(os.path.join(sys.argv[1], f"{'-'.join(options) or 'plain'}.{suffix}"))
     tracer.clear()
-if sys.argv[1:]:
-    sys.exit()
 
 # Files that are no images, and such as are cut off or spoilt.
 tracer = scry.trace.Tracer("out.pftrace", stream=True)
