@@ -233,6 +233,7 @@ def test_a_large_recording(tmp_path):
     [
         ("profile_this.py", ["profile.svg"]),
         ("dask_cluster.py", ["cluster.json", "update_graph.json"]),
+        ("dask_scheduler.py", ["sampled.json", "traced.json"]),
     ],
 )
 def test_examples_run(tmp_path, name, files):
