@@ -149,7 +149,7 @@ int copies_range_count(const struct copies *c, bool warm)
     size_t pieces = c->twice_count;
     for (size_t i = 0; i < c->twice_count; i++)
         pieces += is_long(&c->ranges[i]);
-    return (int)(c->count - c->twice_count + pieces * (warm ? 3 : 2));
+    return (int)(c->count - c->twice_count + 2 * pieces + (warm ? c->twice_count : 0));
 }
 
 /* From where on it is read by itself. */
@@ -166,6 +166,14 @@ static int add_first(const struct copies_range *r, unsigned char *copy, struct m
         return 1;
     to[1] = (struct mem_range){r->addr + top, copy + r->at + top, r->len - top};
     return 2;
+}
+
+/* Of a long range only the end: the rest would take longer than it saves. */
+static int add_warming(const struct copies_range *r, unsigned char *copy, struct mem_range *to)
+{
+    struct mem_range pieces[2];
+    *to = pieces[add_first(r, copy, pieces) - 1];
+    return 1;
 }
 
 static int add_second(const struct copies_range *r, unsigned char *copy, struct mem_range *to)
@@ -194,12 +202,13 @@ int copies_ranges(const struct copies *c, bool warm, struct mem_range *to)
     int n = 0;
     unsigned char *first = c->data, *second = c->data + c->twice_size;
     const struct copies_range *r = c->ranges;
-    for (int turn = warm ? 0 : 1; turn < 2 && c->twice_count; turn++) {
-        for (size_t i = 0; i < c->twice_count; i++)
-            if (i != c->nearest)
-                n += add_first(&r[i], first, to + n);
+    for (size_t i = 0; warm && i < c->twice_count; i++)
+        n += add_warming(&r[i], first, to + n);
+    for (size_t i = 0; i < c->twice_count; i++)
+        if (i != c->nearest)
+            n += add_first(&r[i], first, to + n);
+    if (c->twice_count)
         n += add_first(&r[c->nearest], first, to + n);
-    }
     n += add_once(c, COPIES_BETWEEN, to + n);
     if (c->twice_count)
         n += add_second(&r[c->nearest], second, to + n);

@@ -48,8 +48,8 @@ void copies_put_near(struct copies *c, scry_addr addr);
 bool copies_make(struct copies *c);
 
 /* The ranges for the read. The second copy is read backwards: what lies next to the things read in between is read
- * right before and right after them. `warm`: what is read twice is read once more before that, for nothing but to
- * bring it near, so that the two copies follow each other faster. */
+ * right before and right after them. `warm`: what is read twice (of what is long, the end) is read once more before
+ * that, for nothing but to bring it near, so that the two copies follow each other faster. */
 int copies_range_count(const struct copies *c, bool warm);
 int copies_ranges(const struct copies *c, bool warm, struct mem_range *to);
 
