@@ -468,9 +468,10 @@ static int finish_peek(struct target *t, const struct look *look, struct known_t
     if (result == PEEK_MISSED)
         result = peek_again(t, k);
     bool proved = is_proved(k, result);
-    if (result != PEEK_MISSED)
-        remember_peek(k, !proved);
-    else
+    /* One that is still wrong counts as failed: where code is made all the time it is never known when it runs, and
+     * what a stop shows so much later is something else. */
+    remember_peek(k, !proved);
+    if (result == PEEK_MISSED)
         t->private->must_meet = true;
     t->stats.moved += !proved;
     if (stopped_anyway)
