@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "access/confine.h"
 #include "access/permission.h"
 #include "access/procfs.h"
 
@@ -239,6 +240,11 @@ int process_open(pid_t pid, struct process **ret_process, struct error *err)
     int rc = process_peek(pid, &p, err);
     if (rc || !p)
         return rc;
+    rc = confine_check(p->proc_fd, pid, err);
+    if (rc < 0) {
+        process_close(p);
+        return rc;
+    }
     /* The memory map is hidden from those who may not look; an empty one belongs to a process that
      * ends. */
     int fd = openat(p->proc_fd, "maps", O_RDONLY | O_CLOEXEC);

@@ -22,8 +22,9 @@ static int open_once(pid_t pid, struct target *t, struct error *err)
         r = mem_open_live(pid, &t->mem, err);
     if (r == 0)
         r = python_find(t->process, t->mem, &t->python, err);
+    /* It finds nothing where something else than the kernel's permission was missing. */
     if (r == -SCRY_E_PERMISSION)
-        r = permission_error(pid, err);
+        r = permission_error(pid, err) ?: r;
     return r;
 }
 

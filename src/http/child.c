@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "access/confine.h"
 #include "http/json_in.h"
 
 #define ARGS_MAX    1100
@@ -128,17 +129,22 @@ static pid_t give_birth(struct birth *b)
 
 extern char **environ;
 
-/* What the child's environment adds: errors in a form that can be read back. */
-static char **make_environment(void)
+/* What the child's environment adds, before all else: errors in a form that can be read back, and what it may look
+ * into. `confinement` must last as long. */
+static char **make_environment(const struct child_job *job, struct buf *confinement)
 {
-    size_t count = 0;
+    size_t count = 0, own = 0;
     while (environ[count])
         count++;
-    char **made = calloc(count + 2, sizeof(*made));
+    char **made = calloc(count + 3, sizeof(*made));
     if (!made)
         return NULL;
-    memcpy(made, environ, count * sizeof(*made));
-    made[count] = "SCRY_ERRORS=json";
+    made[own++] = "SCRY_ERRORS=json";
+    if (job->confine && *job->confine) {
+        buf_addf(confinement, CONFINE_VARIABLE "=%s", job->confine);
+        made[own++] = confinement->data;
+    }
+    memcpy(made + own, environ, count * sizeof(*made));
     return made;
 }
 
@@ -169,10 +175,12 @@ static bool start(struct running *run)
             return false;
         argv[n++] = (char *)run->job->argv[i];
     }
-    char **environment = make_environment();
+    SCOPED_BUF confinement;
+    buf_init(&confinement);
+    char **environment = make_environment(run->job, &confinement);
     int out[2] = {-1, -1}, err[2] = {-1, -1};
     bool piped = run->job->out_fd < 0;
-    bool ok = environment && make_pipe(err) && (!piped || make_pipe(out));
+    bool ok = environment && !confinement.failed && make_pipe(err) && (!piped || make_pipe(out));
     struct birth birth = {
         .job = run->job,
         .argv = argv,

@@ -38,7 +38,8 @@ enum child_poll {
 struct child_job {
     const char *const *argv; /* after the program's name; ends with NULL */
     struct child_limits limits;
-    int out_fd; /* where its standard output goes; -1: into `out` */
+    const char *confine; /* what it may look into, see policy.h; NULL or "" = all */
+    int out_fd;          /* where its standard output goes; -1: into `out` */
     /* Asked about ten times a second; may be NULL. */
     enum child_poll (*poll)(void *context);
     /* A whole line of standard output, when set, instead of `out`. */

@@ -79,6 +79,7 @@ bool inside_dump(struct server *s, const struct request *rq, struct reply *re, p
         argv[n++] = "--locals";
     struct child_job job = {
         .argv = argv,
+        .confine = s->confine,
         .out_fd = -1,
         .limits = {.time = DUMP_TIME, .output = DUMP_OUTPUT, .memory = MEMORY, .cpu_seconds = 20},
     };

@@ -257,6 +257,7 @@ static void run_child(struct run *run, const char *path, struct child_result *re
     argv[n] = NULL;
     struct child_job child = {
         .argv = argv,
+        .confine = run->jobs->config.confine,
         .out_fd = -1,
         .limits = {.time = (scry_nsec)((o->duration + GRACE_SECONDS) * 1e9),
                    .memory = run->jobs->config.memory,

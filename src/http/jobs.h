@@ -17,6 +17,7 @@ struct jobs_config {
     unsigned queue;        /* jobs that may wait */
     size_t file_bytes;     /* of one target's data, at most */
     size_t memory;         /* of a child, at most */
+    const char *confine;   /* what a child may look into, see policy.h */
     /* Sees to the targets on other nodes and returns when they have ended; called in a thread of
      * its own with a reference to the job. NULL when there are no other nodes. */
     void (*remote)(void *context, struct jobs *jobs, struct job *job);

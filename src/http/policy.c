@@ -49,6 +49,18 @@ int policy_set_pid_namespace(struct policy *policy, const char *which, struct er
     return 0;
 }
 
+void policy_confinement(const struct policy *policy, char to[static POLICY_TEXT_MAX])
+{
+    size_t n = 0;
+    to[0] = '\0';
+    for (size_t i = 0; i < policy->user_count; i++)
+        n += (size_t)snprintf(to + n, POLICY_TEXT_MAX - n, "%s%u",
+                              i ? "," : "users=", policy->users[i]);
+    if (policy->same_pid_namespace)
+        snprintf(to + n, POLICY_TEXT_MAX - n, "%spidns=%llu", n ? " " : "",
+                 (unsigned long long)policy->pid_namespace);
+}
+
 static bool user_allowed(const struct policy *policy, uid_t uid)
 {
     for (size_t i = 0; i < policy->user_count; i++)

@@ -767,6 +767,7 @@ static int make_parts(struct server *s, struct error *err)
         .queue = s->options.queue,
         .file_bytes = 512u << 20,
         .memory = 2ul << 30,
+        .confine = s->confine,
         .remote = cluster_record,
         .remote_context = s,
     };
@@ -828,6 +829,7 @@ int server_new(const struct serve_options *options, struct server **ret, struct 
     mallopt(M_ARENA_MAX, 2);
 #endif
     name_node(s);
+    policy_confinement(&s->options.policy, s->confine);
     int r = check_tls(s, err);
     if (r == 0 && options->token_file)
         r = guard_read_token(&s->guard, options->token_file, err);

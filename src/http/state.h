@@ -24,6 +24,7 @@ struct server {
     char address[300]; /* HOST:PORT it listens on */
     uint16_t port;
     bool tls;
+    char confine[POLICY_TEXT_MAX]; /* what jobs may look into */
     struct guard guard;
     struct store *store;
     struct processes *processes;

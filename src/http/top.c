@@ -55,6 +55,7 @@ static void *run(void *context)
     struct top_stream *t = context;
     struct child_job job = {
         .argv = t->argv,
+        .confine = t->server->confine,
         .out_fd = -1,
         .limits = {.time = (STREAM_SECONDS + 30) * SCRY_NSEC_PER_SEC,
                    .memory = 2ul << 30,

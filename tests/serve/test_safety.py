@@ -234,6 +234,25 @@ def test_only_the_users_that_are_allowed(start, target):
     assert own.get("/worker/traceback", pid=target.pid).status == 200
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process of another user")
+def test_descendants_of_another_user_are_not_looked_into_either(start):
+    with serving.Target(script="other_user.py") as both:
+        open_, bound = start(), start("--allow-user", "root", folder="bound")
+        for server, child_too in ((open_, True), (bound, False)):
+            stacks = server.get("/worker/traceback", pid=both.pid, subprocesses=1)
+            profile = server.get(
+                "/worker/cpu_profile", pid=both.pid, subprocesses=1, duration=2, format="raw"
+            )
+            for answer in (stacks, profile):
+                assert answer.status == 200 and "busy_parent" in answer.text, answer
+                assert ("busy_child" in answer.text) == child_too, answer.text
+            events = server.events(f"/api/v1/processes/self/{both.pid}/top?subprocesses=1")
+            rows = next(data for name, data in events if name == "top" and data["functions"])
+            assert "busy_parent" in json.dumps(rows)
+            assert child_too or "busy_child" not in json.dumps(rows)
+            events.close()
+
+
 def test_only_the_pid_namespace_that_is_allowed(start, target):
     assert (
         start("--allow-pid-namespace", "self").get("/worker/traceback", pid=target.pid).status
