@@ -2,7 +2,7 @@
 
     python bench/oracle.py                   about 50 minutes
     python bench/oracle.py --quick           a few minutes, to see that it works
-    python bench/oracle.py possible          only the first part
+    python bench/oracle.py possible          only the first part; the other keeps its last figures
 
 The programs and their grammars are those of tests/oracle. Two parts:
 
@@ -51,11 +51,15 @@ WAYS = [
 ]
 
 
-def pairs(chosen: list[pythons.Python]) -> list[tuple[pythons.Python, grammar.Program]]:
+Pairs = list[tuple[pythons.Python, grammar.Program]]
+
+
+def pairs(chosen: list[pythons.Python], names: str) -> Pairs:
+    """Which programs run under which interpreter; no names: all programs."""
     return [
         (python, program)
         for python, program in itertools.product(chosen, grammar.programs())
-        if python.minor >= program.since
+        if python.minor >= program.since and (not names or program.name in names.split(","))
     ]
 
 
@@ -106,13 +110,11 @@ class Possible:
         return lines
 
 
-def possible(
-    chosen: list[pythons.Python], seconds: float, rate: int, wanted: int, folder: Path
-) -> Possible:
+def possible(work: Pairs, seconds: float, rate: int, wanted: int, folder: Path) -> Possible:
     found = Possible()
     while found.rounds == 0 or found.total() < wanted:
         before = found.total()
-        for python, program in pairs(chosen):
+        for python, program in work:
             try:
                 with run.running(python, program) as pid:
                     text = run.record(SCRY, pid, seconds, rate, folder)
@@ -183,11 +185,9 @@ def compare(
     return [*row, f"{100 * statistics.mean(torn):.1f} %", f"{sum(samples):,}"]
 
 
-def compare_all(
-    chosen: list[pythons.Python], seconds: float, turns: int, folder: Path
-) -> list[str]:
+def compare_all(work: Pairs, seconds: float, turns: int, folder: Path) -> list[str]:
     rows, failures = [], []
-    for python, program in pairs(chosen):
+    for python, program in work:
         try:
             rows.append(compare(python, program, seconds, turns, folder))
             print("  shares: " + "  ".join(rows[-1]), flush=True)
@@ -219,11 +219,25 @@ def compare_all(
     return lines + report.table(head, rows) + failures
 
 
-def choose(names: str, default: list[str]) -> list[pythons.Python]:
+HEADS = {"possible": "## Possible stacks", "shares": "## Shares"}
+
+
+def kept_parts(path: Path) -> dict[str, list[str]]:
+    """What the last report said, by part."""
+    parts: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in path.read_text().splitlines() if path.exists() else []:
+        if line.startswith("## "):
+            lines = []
+            parts |= {part: lines for part, head in HEADS.items() if head == line}
+        lines.append(line)
+    return parts
+
+
+def choose(wanted: list[str]) -> list[pythons.Python]:
     everything = list(pythons.found())
-    if names == "all":
+    if "all" in wanted:
         return everything
-    wanted = names.split(",") if names else default
     return [p for p in everything if p.id in wanted or p.id.split("-")[0] in wanted]
 
 
@@ -244,9 +258,11 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--turns", type=int, default=0, help="of the second part (5)")
     parser.add_argument(
         "--pythons",
-        default="",
+        type=lambda text: text.split(","),
+        default=[],
         help="ids or versions with commas, or all (first part: all; second: the newest and 3.10)",
     )
+    parser.add_argument("--programs", default="", help="names with commas (all)")
     parser.add_argument("--out", type=Path, default=Path(__file__).resolve().parent)
     options = parser.parse_args()
     if unknown := set(options.parts) - {"possible", "shares"}:
@@ -254,45 +270,54 @@ def parse() -> argparse.Namespace:
     return options
 
 
+def part_possible(options: argparse.Namespace, folder: Path) -> tuple[list[str], int]:
+    usual = newest_of_all() if options.quick else ["all"]
+    work = pairs(choose(options.pythons or usual), options.programs)
+    wanted = options.samples or (20_000 if options.quick else 1_000_000)
+    found = possible(work, options.seconds or 1, options.rate, wanted, folder)
+    return found.lines(options.rate), sum(found.impossible.values()) + len(found.failures)
+
+
+def part_shares(options: argparse.Namespace, folder: Path) -> tuple[list[str], int]:
+    usual = newest_of_all() if options.quick else [*newest_of_all(), "3.10"]
+    work = pairs(choose(options.pythons or usual), options.programs)
+    seconds = options.seconds or (1 if options.quick else 5)
+    return compare_all(work, seconds, options.turns or (2 if options.quick else 5), folder), 0
+
+
+def newest_of_all() -> list[str]:
+    ordinary = [p for p in pythons.found() if not p.debug and not p.free_threaded and not p.shared]
+    return [p.id for p in ordinary[-1:]]
+
+
+def dated(options: argparse.Namespace, part: str, folder: Path) -> tuple[list[str], int]:
+    started, load = time.monotonic(), os.getloadavg()[0]
+    lines, bad = {"possible": part_possible, "shares": part_shares}[part](options, folder)
+    date = datetime.datetime.now().astimezone().isoformat(timespec="minutes")
+    how = ", quick mode: too short to be trusted" if options.quick else ""
+    when = f"*{date}, {time.monotonic() - started:.0f} s, load {load:.2f} before{how}.*"
+    return [*lines, "", when, ""], bad
+
+
 def main() -> int:
     options = parse()
-    quick = options.quick
-    ordinary = [p for p in pythons.found() if not p.debug and not p.free_threaded and not p.shared]
-    newest = [p.id for p in ordinary[-1:]]
-    parts = options.parts or ["possible", "shares"]
-    started = time.monotonic()
-    load = os.getloadavg()[0]
+    path = options.out / "ORACLE.md"
+    parts, bad = kept_parts(path), 0
+    with tempfile.TemporaryDirectory(prefix="scry-oracle-") as folder:
+        for part in options.parts or HEADS:
+            parts[part], failed = dated(options, part, Path(folder))
+            bad += failed
     lines = [
         "# The oracle",
         "",
         "Made by `./dev oracle`; not written by hand. bench/oracle.py says how it is measured.",
         "",
     ]
-    bad = 0
-    with tempfile.TemporaryDirectory(prefix="scry-oracle-") as name:
-        folder = Path(name)
-        if "possible" in parts:
-            chosen = choose(options.pythons or ("" if quick else "all"), newest)
-            seconds, wanted = (
-                options.seconds or 1,
-                options.samples or (20_000 if quick else 1_000_000),
-            )
-            found = possible(chosen, seconds, options.rate, wanted, folder)
-            bad = sum(found.impossible.values()) + len(found.failures)
-            lines += found.lines(options.rate)
-        if "shares" in parts:
-            chosen = choose(options.pythons, newest if quick else [*newest, "3.10"])
-            seconds, turns = (
-                options.seconds or (1 if quick else 5),
-                options.turns or (2 if quick else 5),
-            )
-            lines += compare_all(chosen, seconds, turns, folder)
-    date = datetime.datetime.now().astimezone().isoformat(timespec="minutes")
-    how = ", quick mode: too short to be trusted" if quick else ""
-    lines.append(f"*{date}, {time.monotonic() - started:.0f} s, load {load:.2f} before{how}.*")
+    for part in HEADS:
+        lines += parts.get(part, [])
     options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "ORACLE.md").write_text("\n".join(lines) + "\n")
-    print(f"wrote {options.out / 'ORACLE.md'}")
+    path.write_text("\n".join(lines).rstrip() + "\n")
+    print(f"wrote {path}")
     return 1 if bad else 0
 
 
