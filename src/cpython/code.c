@@ -10,6 +10,7 @@
 #define MAX_LINE_TABLE (4 << 20)
 #define MAX_CODE_SIZE  512 /* of the struct itself, without the bytecode */
 #define BATCH          64
+#define READ_TRIES     3 /* of an object that is replaced while it is read */
 
 void code_cache_init(struct code_cache *c, const struct py_view *view)
 {
@@ -183,9 +184,9 @@ static bool is_artificial(const struct py_code *code)
            (strcmp(code->filename, "__init__") == 0 && strcmp(code->name, "__init__") == 0);
 }
 
-/* Read last: if the object died while its names were read, this is the fingerprint of something
- * else and will not match what is proved later. */
-static void take_fingerprint(struct code_cache *c, struct py_code *code)
+/* Read last: if the object died while its names were read, something else is there now, and the names are not its
+ * names. False then: `head` is what they were read by. */
+static bool take_fingerprint(struct code_cache *c, struct py_code *code, struct raw head)
 {
     unsigned char buffers[CODE_PLACES][MAX_CODE_SIZE];
     const unsigned char *copies[CODE_PLACES];
@@ -194,11 +195,14 @@ static void take_fingerprint(struct code_cache *c, struct py_code *code)
     for (size_t i = 0; i < count; i++) {
         copies[i] = buffers[i];
         if (mem_read(c->view.mem, places[i].addr, buffers[i], places[i].len) < 0)
-            return;
+            return true; /* without a fingerprint it is read anew each time */
     }
     code->fingerprint = fingerprint(c->view.layout, places, copies, count);
+    return header_hash(c->view.layout, (struct raw){copies[0], places[0].len}) ==
+           header_hash(c->view.layout, head);
 }
 
+/* NULL also if the object was replaced meanwhile. */
 static struct py_code *read_code(struct code_cache *c, scry_addr addr, struct raw r)
 {
     const struct layout *l = c->view.layout;
@@ -225,7 +229,10 @@ static struct py_code *read_code(struct code_cache *c, scry_addr addr, struct ra
     code->kwonly_count = raw_u32(r, l->co_kwonlyargcount);
     code->code_bytes = bytecode_length(&c->view, r);
     read_line_table(&c->view, raw_u64(r, l->co_linetable), code);
-    take_fingerprint(c, code);
+    if (!take_fingerprint(c, code, r)) {
+        code_free(code);
+        return NULL;
+    }
     for (size_t i = 0; i < CODE_LINES; i++)
         code->lines[i].offset = INT32_MIN;
     code->artificial = is_artificial(code);
@@ -237,10 +244,13 @@ static const struct py_code *replace_code(struct code_cache *c, scry_addr addr,
 {
     unsigned char copy[MAX_CODE_SIZE];
     struct raw r = {copy, header_size(c->view.layout)};
-    if (mem_read(c->view.mem, addr, copy, r.len) < 0 ||
-        !is_code_type(c, raw_u64(r, c->view.layout->ob_type)))
-        return NULL;
-    struct py_code *fresh = read_code(c, addr, r);
+    struct py_code *fresh = NULL;
+    for (int i = 0; i < READ_TRIES && !fresh; i++) {
+        if (mem_read(c->view.mem, addr, copy, r.len) < 0 ||
+            !is_code_type(c, raw_u64(r, c->view.layout->ob_type)))
+            return NULL;
+        fresh = read_code(c, addr, r);
+    }
     if (!fresh)
         return NULL;
     if ((known && !retire(c, known)) || !table_put(&c->by_addr, addr, (uintptr_t)fresh)) {

@@ -9,10 +9,6 @@
 #define PAGE       4096
 #define MERGE_GAP  1024 /* places closer than this are read as one: bytes are cheaper than ranges */
 #define MERGE_NEAR 64   /* ... also where they lie on different pages */
-/* The end of a range longer than LONG is read by itself, TOP bytes of it: there the innermost frames come and go, and
- * its two copies should follow each other closely. */
-#define LONG 6144
-#define TOP  2048
 
 void copies_done(struct copies *c)
 {
@@ -141,7 +137,7 @@ bool copies_make(struct copies *c)
 
 static bool is_long(const struct copies_range *r)
 {
-    return r->len > LONG;
+    return r->len > COPIES_LONG;
 }
 
 int copies_range_count(const struct copies *c, bool warm)
@@ -155,7 +151,7 @@ int copies_range_count(const struct copies *c, bool warm)
 /* From where on it is read by itself. */
 static uint32_t top_of(const struct copies_range *r)
 {
-    return is_long(r) ? r->len - TOP : r->len;
+    return is_long(r) ? r->len - COPIES_TOP : r->len;
 }
 
 static int add_first(const struct copies_range *r, unsigned char *copy, struct mem_range *to)

@@ -5,6 +5,11 @@
 
 #include "access/mem.h"
 
+/* The end of a data stack longer than LONG is read by itself, TOP bytes of it: there the innermost frames come and go,
+ * and its two copies should follow each other closely. */
+#define COPIES_LONG 6144
+#define COPIES_TOP  2048
+
 enum copies_when {
     COPIES_TWICE,
     COPIES_BETWEEN, /* once, between the two */

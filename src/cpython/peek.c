@@ -1,68 +1,24 @@
-#include "cpython/peek.h"
-
+/* Full readings: everything a stack consists of, whatever the version. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpython/copies.h"
-#include "cpython/raw.h"
-#include "cpython/walk.h"
+#include "cpython/peek_private.h"
 #include "util/table.h"
 
-#define RECENT           16
 #define RECENT_PER_STACK 3
 /* So much is read beyond the live end of the data stack: it may have grown. */
 #define CHUNK_SLACK    1024
 #define MAX_FRAME_SPAN 65536
 #define CFRAME_SIZE    24
-#define CHURN_LOOKS    256 /* check code objects one by one for so long after one was freed ... */
-#define CHURN_NEW      8   /* ... or one was met for the first time */
-#define WARM_MOST      32  /* ranges; more take too long */
-#define FULL_FIRST     4   /* full readings after one that should have been quick and was not ... */
+#define WARM_MOST      32 /* ranges; more take too long */
+#define FULL_FIRST     4  /* full readings after one that should have been quick and was not ... */
 #define FULL_MOST      1024
-
-struct peek {
-    struct copies full;
-    struct copies quick[2];      /* one is read into, the other may hold what is compared with */
-    const struct copies *in_use; /* what the next reading fills */
-    bool warm;
-    bool saw_it_run;
-    bool has_guess;
-
-    scry_addr tstate;
-    size_t tstate_len;
-
-    struct found_frames found; /* of this reading */
-    struct found_frames last;  /* of the last one that was proved */
-    bool has_last;
-    struct {
-        const unsigned char *copy; /* of the data stack when `last` was proved; NULL = none */
-        struct copies_range range;
-        size_t len; /* of the copy */
-        uint64_t generation;
-    } kept;
-    unsigned char *trusted; /* such a copy, by other means */
-    size_t trusted_cap;
-    int full_for;   /* so many readings before the next quick one */
-    int full_after; /* the next quick one that fails */
-
-    scry_addr recent[RECENT]; /* frames outside of the data stack that were innermost lately */
-    unsigned recent_next;
-    scry_addr recent_code[RECENT];
-    unsigned recent_code_next;
-    scry_addr recent_cframes[RECENT]; /* of the evaluator's C frames (3.11, 3.12) */
-    unsigned recent_cframe_next;
-    int churn; /* looks for which code objects are still checked one by one */
-
-    struct py_thread scratch; /* for walks that only learn */
-};
 
 struct peek *peek_new(void)
 {
     struct peek *p = calloc(1, sizeof(*p));
-    if (p) {
-        p->in_use = &p->full;
+    if (p)
         p->full_after = FULL_FIRST;
-    }
     return p;
 }
 
@@ -71,8 +27,7 @@ void peek_free(struct peek *p)
     if (!p)
         return;
     copies_done(&p->full);
-    copies_done(&p->quick[0]);
-    copies_done(&p->quick[1]);
+    quick_done(&p->quick);
     free(p->trusted);
     found_done(&p->found);
     found_done(&p->last);
@@ -95,7 +50,7 @@ void peek_reset(struct peek *p)
 void peek_invalidate(struct peek *p)
 {
     forget_last(p);
-    p->in_use = &p->full;
+    p->is_quick = false;
 }
 
 bool peek_sees_variables(const struct python *py)
@@ -115,17 +70,17 @@ bool peek_has_guess(const struct peek *p)
 
 void peek_warm(struct peek *p, bool warm)
 {
-    p->warm = warm && p->in_use->twice_count <= WARM_MOST;
+    p->warm = warm && (p->is_quick || p->full.twice_count <= WARM_MOST);
 }
 
 int peek_range_count(const struct peek *p)
 {
-    return copies_range_count(p->in_use, p->warm);
+    return p->is_quick ? quick_range_count(p) : copies_range_count(&p->full, p->warm);
 }
 
 int peek_ranges(struct peek *p, struct mem_range *to)
 {
-    return copies_ranges(p->in_use, p->warm, to);
+    return p->is_quick ? quick_ranges(p, to) : copies_ranges(&p->full, p->warm, to);
 }
 
 /* ---- predicting ---- */
@@ -187,10 +142,10 @@ static size_t frame_size(const struct layout *l)
 
 static void remember(scry_addr *recent, unsigned *next, scry_addr addr)
 {
-    for (size_t k = 0; k < RECENT; k++)
+    for (size_t k = 0; k < PEEK_RECENT; k++)
         if (recent[k] == addr)
             return;
-    recent[(*next)++ % RECENT] = addr;
+    recent[(*next)++ % PEEK_RECENT] = addr;
 }
 
 /* The innermost frames come and go; those outside of the data stack come back at the same addresses more often
@@ -205,7 +160,7 @@ static void remember_recent(struct peek *p, const struct walk_place *places, siz
         seen++;
         remember(p->recent, &p->recent_next, places[i].addr);
     }
-    for (size_t k = 0; k < RECENT; k++)
+    for (size_t k = 0; k < PEEK_RECENT; k++)
         copies_add(&p->full, p->recent[k], single, COPIES_TWICE);
 }
 
@@ -216,7 +171,7 @@ static void predict_recent_code(struct peek *p, struct python *py, const struct 
         return;
     for (size_t i = 0; i < t->frame_count && i < RECENT_PER_STACK; i++)
         remember(p->recent_code, &p->recent_code_next, t->frames[i].code->addr);
-    for (size_t k = 0; k < RECENT; k++) {
+    for (size_t k = 0; k < PEEK_RECENT; k++) {
         const struct py_code *code =
             p->recent_code[k] ? code_cache_peek(&py->codes, p->recent_code[k]) : NULL;
         if (code)
@@ -236,7 +191,7 @@ static void predict_cframes(struct peek *p, struct python *py, const struct py_t
         remember(p->recent_cframes, &p->recent_cframe_next, cframe);
         at = cframe + (scry_addr)l->cframe_current_frame + 8;
     }
-    for (size_t k = 0; k < RECENT; k++)
+    for (size_t k = 0; k < PEEK_RECENT; k++)
         copies_add(&p->full, p->recent_cframes[k], CFRAME_SIZE, COPIES_TWICE);
 }
 
@@ -272,24 +227,20 @@ void peek_learn(struct peek *p, struct python *py, const struct py_thread *t)
         if (t->frames[i].code != last)
             predict_code(p, py, last = t->frames[i].code);
     predict_recent_code(p, py, t);
-    p->in_use = &p->full;
+    p->is_quick = false;
     p->has_guess = copies_make(&p->full);
 }
 
 /* ---- judging ---- */
 
-struct both {
-    struct raw first, second;
-};
-
 static bool get_both(const struct peek *p, scry_addr addr, size_t len, struct both *ret)
 {
-    const struct copies_range *r = copies_find(p->in_use, addr, len);
+    const struct copies_range *r = copies_find(&p->full, addr, len);
     if (!r)
         return false;
     size_t into = (size_t)(addr - r->addr);
-    *ret = (struct both){{copies_first(p->in_use, r) + into, len},
-                         {copies_second(p->in_use, r) + into, len}};
+    *ret = (struct both){{copies_first(&p->full, r) + into, len},
+                         {copies_second(&p->full, r) + into, len}};
     return true;
 }
 
@@ -305,8 +256,7 @@ static bool same_u64(const struct both *b, int32_t offset)
     return raw_u64(b->first, offset) == raw_u64(b->second, offset);
 }
 
-/* A thread state may have been given to another thread, even one with the same pthread_t. */
-static bool belongs_to(struct raw tstate, const struct layout *l, const struct py_thread *t)
+bool peek_belongs_to(struct raw tstate, const struct layout *l, const struct py_thread *t)
 {
     return raw_u64(tstate, l->ts_thread_id) == t->thread_id &&
            (l->ts_native_thread_id == LAYOUT_NONE || !t->ns_tid ||
@@ -320,7 +270,7 @@ static enum peek_result current_frame(struct peek *p, const struct layout *l,
                                       scry_addr *ret_outer)
 {
     struct both ts, cf;
-    if (!get_both(p, p->tstate, p->tstate_len, &ts) || !belongs_to(ts.second, l, t))
+    if (!get_both(p, p->tstate, p->tstate_len, &ts) || !peek_belongs_to(ts.second, l, t))
         return PEEK_MISSED;
     int32_t at = l->ts_frame;
     if (l->ts_current_frame != LAYOUT_NONE)
@@ -344,11 +294,8 @@ static enum peek_result current_frame(struct peek *p, const struct layout *l,
     return PEEK_PROVED;
 }
 
-/* One frame of 3.11+, the same in both copies but for the top one's instruction (P2). Returns the
- * caller. */
-static enum peek_result take_interpreter_frame(struct peek *p, const struct layout *l,
-                                               const struct both *b, scry_addr addr,
-                                               scry_addr *ret_caller)
+enum peek_result peek_take_frame(struct peek *p, const struct layout *l, const struct both *b,
+                                 scry_addr addr, scry_addr *ret_caller)
 {
     uint64_t tags = l->tagged_refs ? TAG_MASK : 0;
     uint8_t owner = raw_u8(b->first, l->if_owner);
@@ -410,12 +357,12 @@ static bool caller_unchanged(const struct peek *p, scry_addr caller, scry_addr c
  * The instruction alone does not say, for from 3.14 on it is not written down at each step. */
 static bool leaf_changed(const struct peek *p, const struct layout *l, scry_addr leaf)
 {
-    const struct copies_range *r = copies_find(p->in_use, leaf, frame_size(l));
+    const struct copies_range *r = copies_find(&p->full, leaf, frame_size(l));
     if (!r)
         return false;
     size_t into = (size_t)(leaf - r->addr);
     size_t len = l->if_size == LAYOUT_NONE ? frame_size(l) : r->len - into;
-    return memcmp(copies_first(p->in_use, r) + into, copies_second(p->in_use, r) + into, len) != 0;
+    return memcmp(copies_first(&p->full, r) + into, copies_second(&p->full, r) + into, len) != 0;
 }
 
 static enum peek_result walk_copies(struct peek *p, struct python *py, const struct py_thread *t)
@@ -438,8 +385,7 @@ static enum peek_result walk_copies(struct peek *p, struct python *py, const str
             return PEEK_MOVED;
         met_outer |= at == outer;
         callee = at;
-        r = objects ? take_frame_object(p, l, &b, at, &at)
-                    : take_interpreter_frame(p, l, &b, at, &at);
+        r = objects ? take_frame_object(p, l, &b, at, &at) : peek_take_frame(p, l, &b, at, &at);
         shim = !objects && raw_u8(b.first, l->if_owner) >= OWNER_SHIM;
     }
     if (r == PEEK_PROVED && (!walk_has_end(l, &p->found, shim) || (outer && !met_outer)))
@@ -472,7 +418,7 @@ static bool read_generation(const struct peek *p, const struct layout *l, const 
     return g != NULL;
 }
 
-static void check_codes_for(struct peek *p, const struct layout *l, int looks)
+void peek_check_codes_for(struct peek *p, const struct layout *l, int looks)
 {
     if (has_generation(l) && p->churn < looks)
         p->churn = looks;
@@ -503,7 +449,7 @@ static enum peek_result check_code_objects(struct peek *p, struct python *py,
             return PEEK_MISSED;
         if (has_generation(l) && code->generation == generation)
             continue;
-        check_codes_for(p, l, code->generation ? CHURN_LOOKS : CHURN_NEW);
+        peek_check_codes_for(p, l, code->generation ? PEEK_CHURN_LOOKS : PEEK_CHURN_NEW);
         if (!code_unchanged(p, l, code, &missed))
             return PEEK_MISSED;
         code_cache_stamp(&py->codes, addr, generation);
@@ -511,7 +457,7 @@ static enum peek_result check_code_objects(struct peek *p, struct python *py,
     return PEEK_PROVED;
 }
 
-static bool same_frame(const struct found_frame *a, const struct found_frame *b)
+bool peek_same_frame(const struct found_frame *a, const struct found_frame *b)
 {
     return a->code == b->code && a->instr == b->instr && a->addr == b->addr &&
            a->tlbc_index == b->tlbc_index;
@@ -521,7 +467,7 @@ static bool same_frame(const struct found_frame *a, const struct found_frame *b)
 static size_t count_same(const struct found_frames *a, const struct found_frames *b)
 {
     size_t shorter = a->count < b->count ? a->count : b->count, n = 0;
-    while (n < shorter && same_frame(&a->items[a->count - 1 - n], &b->items[b->count - 1 - n]))
+    while (n < shorter && peek_same_frame(&a->items[a->count - 1 - n], &b->items[b->count - 1 - n]))
         n++;
     return n;
 }
@@ -533,20 +479,24 @@ static void swap_found(struct peek *p)
     p->found = other;
 }
 
+void peek_read_gil(struct raw tstate, const struct layout *l, struct py_thread *t)
+{
+    if (l->ts_status != LAYOUT_NONE)
+        t->owns_gil = raw_u32(tstate, l->ts_status) >> 4 & 1;
+}
+
 static void read_gil(struct peek *p, struct python *py, struct py_thread *t)
 {
-    const struct layout *l = &py->layout;
+    struct both ts;
     if (py->tstate_current_at) {
         const unsigned char *holder = get_first(p, py->tstate_current_at, 8);
         t->owns_gil = holder && raw_u64((struct raw){holder, 8}, 0) == t->tstate;
-    } else if (l->ts_status != LAYOUT_NONE) {
-        struct both ts;
-        if (get_both(p, p->tstate, p->tstate_len, &ts))
-            t->owns_gil = raw_u32(ts.second, l->ts_status) >> 4 & 1;
+    } else if (get_both(p, p->tstate, p->tstate_len, &ts)) {
+        peek_read_gil(ts.second, &py->layout, t);
     }
 }
 
-static bool lines_known(const struct py_thread *t, size_t count)
+bool peek_lines_known(const struct py_thread *t, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (t->frames[i].offset == INT32_MAX)
@@ -554,26 +504,14 @@ static bool lines_known(const struct py_thread *t, size_t count)
     return true;
 }
 
-static void keep_copy(struct peek *p, const struct copies_range *r, uint64_t generation)
+static void keep(struct peek *p, const unsigned char *copy, size_t len,
+                 const struct copies_range *r, uint64_t generation)
 {
-    p->kept.copy = copies_second(p->in_use, r);
-    p->kept.range = *r;
-    p->kept.len = r->len;
+    p->kept.copy = copy;
+    p->kept.len = len;
+    p->kept.addr = r->addr;
+    p->kept.room = r->len;
     p->kept.generation = generation;
-}
-
-static bool make_quick(struct peek *p, const struct layout *l, const struct py_thread *t)
-{
-    for (int i = 0; i < 2; i++) {
-        struct copies *c = &p->quick[i];
-        copies_begin(c);
-        copies_add(c, p->kept.range.addr, p->kept.range.len, COPIES_TWICE);
-        copies_add(c, p->tstate, p->tstate_len, COPIES_BETWEEN);
-        copies_add(c, t->interp + (scry_addr)l->is_code_object_generation, 8, COPIES_AFTER);
-        if (!copies_make(c))
-            return false;
-    }
-    return true;
 }
 
 /* After a full reading that was proved: may the next one be quick? All frames must lie in one piece of the data
@@ -595,9 +533,8 @@ static void consider_quick(struct peek *p, struct python *py, const struct py_th
             r = NULL;
     if (!r || r->when != COPIES_TWICE)
         return;
-    keep_copy(p, r, generation);
-    if (make_quick(p, l, t))
-        p->in_use = &p->quick[0];
+    keep(p, copies_second(&p->full, r), r->len, r, generation);
+    p->is_quick = quick_begin(p, l, t);
 }
 
 static bool copy_found(struct found_frames *to, const struct found_frames *from)
@@ -634,15 +571,10 @@ void peek_trust(struct peek *p, struct python *py, const struct py_thread *t)
     if (!r || r->when != COPIES_TWICE || r->addr != w.addr || !copy_found(&p->last, w.found) ||
         !copy_trusted(p, &w))
         return;
-    p->kept.copy = p->trusted;
-    p->kept.range = *r;
-    p->kept.len = w.len;
-    p->kept.generation = w.generation;
+    keep(p, p->trusted, w.len, r, w.generation);
     for (size_t i = 0; i < t->frame_count; i++)
         code_cache_stamp(&py->codes, t->frames[i].code->addr, w.generation);
-    p->has_last = make_quick(p, &py->layout, t);
-    if (p->has_last)
-        p->in_use = &p->quick[0];
+    p->has_last = p->is_quick = quick_begin(p, &py->layout, t);
 }
 
 static enum peek_result judge_full(struct peek *p, struct python *py, struct py_thread *t)
@@ -665,7 +597,7 @@ static enum peek_result judge_full(struct peek *p, struct python *py, struct py_
     if (walk_resolve_known(py, &p->found, same, t) < 0)
         return PEEK_MOVED;
     t->incomplete = false;
-    if (!lines_known(t, t->frame_count))
+    if (!peek_lines_known(t, t->frame_count))
         return PEEK_MOVED;
     swap_found(p);
     p->has_last = true;
@@ -673,164 +605,11 @@ static enum peek_result judge_full(struct peek *p, struct python *py, struct py_
     return PEEK_PROVED;
 }
 
-/* ---- judging what changed ---- */
-
-/* How many bytes at the beginning are the same, in steps of 8. */
-static size_t count_same_bytes(const unsigned char *a, const unsigned char *b, size_t len)
-{
-    len &= ~(size_t)7;
-    if (memcmp(a, b, len) == 0) /* mostly */
-        return len;
-    size_t i = 0;
-    while (len - i >= 256 && memcmp(a + i, b + i, 256) == 0)
-        i += 256;
-    while (len - i >= 8 && memcmp(a + i, b + i, 8) == 0)
-        i += 8;
-    return i;
-}
-
-/* Of the last stack: the innermost frame that lies with all its variables in what stayed the same; count if none. */
-static size_t innermost_same(const struct found_frames *last, scry_addr end_of_same)
-{
-    size_t i = 1;
-    while (i < last->count && last->items[i - 1].addr > end_of_same)
-        i++;
-    return i;
-}
-
-/* The outermost frame of the last stack is entered from C, and by the same way as then: what was found takes the place of
- * the whole stack, and ends where that did. */
-static bool takes_all(struct peek *p, const struct layout *l, scry_addr at, scry_addr caller)
-{
-    if (!p->found.count || !p->last.count)
-        return false;
-    const struct found_frame *outermost = &p->last.items[p->last.count - 1];
-    size_t into = (size_t)(at - p->kept.range.addr);
-    if (at != outermost->addr || into + (size_t)l->if_size > p->kept.len)
-        return false;
-    struct raw kept = {p->kept.copy + into, (size_t)l->if_size};
-    struct found_frame *fresh = &p->found.items[p->found.count - 1];
-    fresh->is_entry = outermost->is_entry;
-    fresh->is_shim_entry = outermost->is_shim_entry;
-    return raw_u64(kept, l->if_previous) == caller;
-}
-
-/* The frames above those that stayed the same, into p->found. *ret_joint: where they join the last stack. */
-static enum peek_result walk_changed(struct peek *p, const struct layout *l, scry_addr at,
-                                     size_t unchanged, size_t *ret_joint)
-{
-    const struct found_frames *last = &p->last;
-    size_t size = (size_t)l->if_size;
-    p->found.count = 0;
-    for (;;) {
-        if (unchanged < last->count && at <= last->items[unchanged].addr) {
-            while (unchanged < last->count && last->items[unchanged].addr > at)
-                unchanged++;
-            *ret_joint = unchanged;
-            return unchanged < last->count && last->items[unchanged].addr == at ? PEEK_PROVED
-                                                                                : PEEK_MISSED;
-        }
-        struct both b;
-        scry_addr caller;
-        if (at & 7 || at - p->kept.range.addr >= p->kept.range.len || !get_both(p, at, size, &b))
-            return PEEK_MISSED;
-        enum peek_result r = take_interpreter_frame(p, l, &b, at, &caller);
-        if (r != PEEK_PROVED)
-            return r;
-        if (takes_all(p, l, at, caller)) {
-            *ret_joint = last->count;
-            return PEEK_PROVED;
-        }
-        if (caller >= at)
-            return PEEK_MISSED;
-        at = caller;
-    }
-}
-
-static bool codes_known(const struct peek *p, struct python *py, uint64_t generation)
-{
-    for (size_t i = 0; i < p->found.count; i++) {
-        const struct py_code *code = code_cache_peek(&py->codes, p->found.items[i].code);
-        if (!code || code->generation != generation)
-            return false;
-    }
-    return true;
-}
-
-/* The frames that were found take the place of the last stack's first `joint`. */
-static bool replace_top(struct peek *p, size_t joint)
-{
-    struct found_frames *last = &p->last;
-    size_t fresh = p->found.count, kept = last->count - joint;
-    while (last->count < fresh + kept)
-        if (!found_add(last))
-            return false;
-    memmove(last->items + fresh, last->items + joint, kept * sizeof(*last->items));
-    memcpy(last->items, p->found.items, fresh * sizeof(*last->items));
-    last->count = fresh + kept;
-    return true;
-}
-
-static bool same_top(const struct peek *p, size_t joint)
-{
-    if (joint != p->found.count)
-        return false;
-    for (size_t i = 0; i < joint; i++)
-        if (!same_frame(&p->found.items[i], &p->last.items[i]))
-            return false;
-    return true;
-}
-
-/* A quick reading has only the data stack and the thread state. Callers are the same as in the last stack as far up
- * as their bytes are; only what is above them is looked at. */
-static enum peek_result judge_quick(struct peek *p, struct python *py, struct py_thread *t)
-{
-    const struct layout *l = &py->layout;
-    const struct copies_range *r = &p->in_use->ranges[0];
-    scry_addr leaf;
-    uint64_t generation;
-    scry_addr outer = 0;
-    enum peek_result result = current_frame(p, l, t, &leaf, &outer);
-    if (result != PEEK_PROVED)
-        return result;
-    p->saw_it_run = leaf_changed(p, l, leaf);
-    if (!read_generation(p, l, t, &generation) || leaf - r->addr >= r->len)
-        return PEEK_MISSED;
-    if (generation != p->kept.generation) {
-        check_codes_for(p, l, CHURN_LOOKS);
-        return PEEK_MISSED;
-    }
-    size_t below = (size_t)(leaf - r->addr), joint;
-    const unsigned char *second = copies_second(p->in_use, r);
-    if (memcmp(copies_first(p->in_use, r), second, below) != 0)
-        return PEEK_MOVED;
-    size_t common = below < p->kept.len ? below : p->kept.len;
-    scry_addr same_until = r->addr + count_same_bytes(second, p->kept.copy, common);
-    result = walk_changed(p, l, leaf, innermost_same(&p->last, same_until), &joint);
-    if (result == PEEK_PROVED && !codes_known(p, py, generation))
-        result = PEEK_MISSED;
-    if (result != PEEK_PROVED)
-        return result;
-    read_gil(p, py, t);
-    if (same_top(p, joint))
-        return PEEK_SAME;
-    size_t same = t->frame_count == p->last.count ? p->last.count - joint : 0;
-    p->has_last = false;
-    if (!replace_top(p, joint) || walk_resolve_known(py, &p->last, same, t) < 0 ||
-        !lines_known(t, t->frame_count - same))
-        return PEEK_MOVED;
-    t->incomplete = false;
-    p->has_last = true;
-    keep_copy(p, r, generation);
-    p->in_use = p->in_use == &p->quick[0] ? &p->quick[1] : &p->quick[0];
-    return PEEK_PROVED;
-}
-
 enum peek_result peek_judge(struct peek *p, struct python *py, struct py_thread *t)
 {
-    if (p->in_use == &p->full || !p->has_last || !p->kept.copy)
-        return p->in_use == &p->full ? judge_full(p, py, t) : PEEK_MISSED;
-    enum peek_result r = judge_quick(p, py, t);
+    if (!p->is_quick)
+        return judge_full(p, py, t);
+    enum peek_result r = quick_judge(p, py, t);
     if (r == PEEK_PROVED || r == PEEK_SAME)
         p->full_after = FULL_FIRST;
     return r;
@@ -838,13 +617,13 @@ enum peek_result peek_judge(struct peek *p, struct python *py, struct py_thread 
 
 bool peek_widen(struct peek *p)
 {
-    if (p->in_use == &p->full)
+    if (!p->is_quick)
         return false;
-    p->in_use = &p->full;
+    p->is_quick = false;
     p->full_for = p->full_after;
     p->full_after = p->full_after * 2 < FULL_MOST ? p->full_after * 2 : FULL_MOST;
     /* Code objects that have to be checked are not among what was to be read. */
-    return p->churn < CHURN_LOOKS;
+    return p->churn < PEEK_CHURN_LOOKS;
 }
 
 int peek_relearn(struct peek *p, struct python *py, const struct py_thread *t)

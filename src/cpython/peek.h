@@ -16,7 +16,7 @@
  *
  * Where nothing else is needed a reading is quick (3.14+): only the data stack and, in between, the thread state.
  * Then P2 and P3 hold for the callers whose bytes, variables and all, are what they were in the last stack that was
- * proved, and only the frames above them are looked at.
+ * proved, and only the frames above them are looked at. (peek_quick.c)
  *
  * What to read is predicted from the last look. A wrong guess costs a second read; a stack that
  * changed under the reading is reported as such, for the caller to stop the thread or to mark the
@@ -62,8 +62,13 @@ void peek_warm(struct peek *p, bool warm);
 /* How many ranges the next reading takes, and the ranges themselves. */
 int peek_range_count(const struct peek *p);
 int peek_ranges(struct peek *p, struct mem_range *ranges);
+/* So many readings in a row by the next read; returns how many it will be (one, unless it is a quick one). Call it
+ * before peek_range_count(). */
+int peek_ahead(struct peek *p, int count);
 /* Judge what was read into the ranges. */
 enum peek_result peek_judge(struct peek *p, struct python *py, struct py_thread *t);
+/* On to the next reading of the same read, for peek_judge(); false where there is none. */
+bool peek_next(struct peek *p);
 /* After PEEK_MISSED: if that was a quick reading, the next one is full. False = that would not help. */
 bool peek_widen(struct peek *p);
 /* After PEEK_MISSED by a full reading: walk the running thread, unproved, only to learn what to read. */

@@ -27,8 +27,8 @@
 #define STOP_LIMIT        (50 * 1000 * 1000ULL)
 #define MEET_EVERY        (1000 * 1000ULL) /* new threads are noticed within this */
 #define MEET_EVERY_ASLEEP (50 * MEET_EVERY)
-/* A thread that holds the GIL is taken to run for so long. */
-#define ACTIVITY_EVERY (1000 * 1000ULL)
+/* A thread that holds the GIL whenever it is read is taken to run for so long. */
+#define ACTIVITY_EVERY (10 * 1000 * 1000ULL)
 #define MOVED_LIMIT    0.06
 #define BLIND_LIMIT    0.01 /* where a peek can be fooled */
 #define MOVED_MEMORY   256  /* moved_share is that of so many peeks */
@@ -347,7 +347,8 @@ static bool reserve_ranges(struct target_private *p, size_t count)
 }
 
 /* A reading during which scry itself was put off the CPU is made again: the longer it takes, the more often a
- * program can have come back to where it was, and that has nothing to do with what the program does. */
+ * program can have come back to where it was, and that has nothing to do with what the program does. One that is still
+ * slow then proves nothing (judge()). */
 static int read_swiftly(struct target *t, int count)
 {
     struct target_private *p = t->private;
@@ -357,8 +358,12 @@ static int read_swiftly(struct target *t, int count)
     for (int i = 0; i < SWIFT_TRIES; i++) {
         got = mem_readv(t->mem, p->ranges, count);
         scry_nsec end = clock_now(), took = end - start;
-        p->usual_read = p->usual_read - p->usual_read / SWIFT_MEMORY + took / SWIFT_MEMORY;
-        if (took < limit)
+        p->slow = took >= limit;
+        p->usual_read -= p->usual_read / SWIFT_MEMORY;
+        p->usual_read += (p->slow ? limit : took) / SWIFT_MEMORY;
+        p->read_at = start;
+        p->read_until = end;
+        if (!p->slow)
             break;
         start = end;
     }
@@ -374,17 +379,20 @@ static bool wants_marks(const struct target *t)
 }
 
 /* One vectored read for all, and for what tells whether threads were added. Those whose memory is gone (a stale
- * guess) are left out and the rest is read again; ok[i] says whose copies are complete. */
-static int read_peeks(struct target *t, struct known_thread **readers, size_t count, bool *ok,
-                      bool *ret_new_threads)
+ * guess) are left out and the rest is read again; ok[i] says whose copies are complete. `ahead`:
+ * so many readings of each, where they can be had. */
+static int read_peeks(struct target *t, struct known_thread **readers, size_t count, int ahead,
+                      bool *ok, bool *ret_new_threads)
 {
     struct target_private *p = t->private;
     bool with_marks = wants_marks(t);
     uint64_t marks[THREADS_MARK_MAX];
     size_t first = 0;
     memset(ok, 0, count * sizeof(*ok));
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         peek_warm(readers[i]->peek, p->looked_before > WARM_AFTER);
+        p->ahead_count = peek_ahead(readers[i]->peek, ahead);
+    }
     while (first < count) {
         size_t total = THREADS_MARK_MAX;
         for (size_t i = first; i < count; i++)
@@ -410,6 +418,12 @@ static int read_peeks(struct target *t, struct known_thread **readers, size_t co
     return 0;
 }
 
+/* What the copies of a thread that was just read say. */
+static enum peek_result judge(struct target *t, struct known_thread *k)
+{
+    return t->private->slow ? PEEK_MOVED : peek_judge(k->peek, t->python, &k->python);
+}
+
 /* A wrong guess says nothing about how fast the stack changes: learn, and peek again. */
 static enum peek_result peek_again(struct target *t, struct known_thread *k)
 {
@@ -418,9 +432,9 @@ static enum peek_result peek_again(struct target *t, struct known_thread *k)
         bool ok, new_threads;
         t->stats.missed++;
         if ((!peek_widen(k->peek) && peek_relearn(k->peek, t->python, &k->python) < 0) ||
-            read_peeks(t, &k, 1, &ok, &new_threads) < 0 || !ok)
+            read_peeks(t, &k, 1, 1, &ok, &new_threads) < 0 || !ok)
             return PEEK_MISSED;
-        result = peek_judge(k->peek, t->python, &k->python);
+        result = judge(t, k);
     }
     return result;
 }
@@ -430,9 +444,9 @@ static enum peek_result peek_again(struct target *t, struct known_thread *k)
 static enum peek_result peek_once_more(struct target *t, struct known_thread *k)
 {
     bool ok, new_threads;
-    if (!peek_sees_variables(t->python) || read_peeks(t, &k, 1, &ok, &new_threads) < 0 || !ok)
+    if (!peek_sees_variables(t->python) || read_peeks(t, &k, 1, 1, &ok, &new_threads) < 0 || !ok)
         return PEEK_MOVED;
-    return peek_judge(k->peek, t->python, &k->python);
+    return judge(t, k);
 }
 
 /* Peeks made only to learn how often they fail: where a thread is stopped for each look they cost it nothing, and
@@ -442,10 +456,11 @@ static void try_peeks(struct target *t, struct known_thread *k)
     int count = k->peeks < FIRST_PEEKS ? LEARN_PEEKS : PROBE_PEEKS;
     for (int i = 0; i < count; i++) {
         bool ok, new_threads;
-        if (read_peeks(t, &k, 1, &ok, &new_threads) < 0 || !ok)
+        if (read_peeks(t, &k, 1, 1, &ok, &new_threads) < 0 || !ok)
             return;
-        enum peek_result result = peek_judge(k->peek, t->python, &k->python);
-        if (result == PEEK_MISSED || (result != PEEK_MOVED && !peek_saw_it_run(k->peek)))
+        enum peek_result result = judge(t, k);
+        if (t->private->slow || result == PEEK_MISSED ||
+            (result != PEEK_MOVED && !peek_saw_it_run(k->peek)))
             return;
         remember_peek(k, result == PEEK_MOVED);
     }
@@ -470,7 +485,8 @@ static int finish_peek(struct target *t, const struct look *look, struct known_t
     bool proved = is_proved(k, result);
     /* One that is still wrong counts as failed: where code is made all the time it is never known when it runs, and
      * what a stop shows so much later is something else. */
-    remember_peek(k, !proved);
+    if (!t->private->slow)
+        remember_peek(k, !proved);
     if (result == PEEK_MISSED)
         t->private->must_meet = true;
     t->stats.moved += !proved;
@@ -510,6 +526,20 @@ static int prepare_native(struct target *t, const struct look *look, struct know
     return 0;
 }
 
+/* It was taken to run because it had the GIL. It no longer has, so it is asked after all; what was read before that
+ * is not what it sleeps with. */
+static void ask_activity_late(struct target *t, const struct look *look, struct known_thread *k)
+{
+    bool ran;
+    scry_nsec now = t->private->last_look;
+    if (!k->watched || k->activity_at == now || k->python.owns_gil)
+        return;
+    k->activity = task_watch_look(&k->watch, &ran);
+    k->activity_at = now;
+    k->has_stack = false;
+    k->wanted = !look->skip_idle || k->activity != TASK_BLOCKED;
+}
+
 static int read_thread(struct target *t, const struct look *look, struct known_thread *k,
                        bool peeked, bool complete)
 {
@@ -521,9 +551,9 @@ static int read_thread(struct target *t, const struct look *look, struct known_t
     if (!peeked)
         r = read_surely(t, look, k);
     else
-        r = finish_peek(t, look, k,
-                        complete ? peek_judge(k->peek, t->python, &k->python) : PEEK_MISSED);
+        r = finish_peek(t, look, k, complete ? judge(t, k) : PEEK_MISSED);
     k->has_stack = r == 0 && !k->torn;
+    ask_activity_late(t, look, k);
     return r;
 }
 
@@ -538,7 +568,8 @@ struct plan {
     struct known_thread **read; /* those to be read: first the peeks, then the others */
     bool *complete;
     size_t peeks, others;
-    bool any_ran; /* of the known threads */
+    size_t wanted; /* also those that need not be read */
+    bool any_ran;  /* of the known threads */
 };
 
 static bool reserve_plan(struct target_private *p, struct plan *plan)
@@ -573,6 +604,7 @@ static int plan_look(struct target *t, const struct look *look, scry_nsec now, s
             p->must_meet = true;
         if (!k->wanted)
             continue;
+        plan->wanted++;
         t->stats.reused += !read;
         if (read && wants_peek(t, k, look))
             plan->read[plan->peeks++] = k;
@@ -582,11 +614,25 @@ static int plan_look(struct target *t, const struct look *look, scry_nsec now, s
     return 0;
 }
 
+/* The one thread there is to look at, if several looks are wanted at once and peeks are good enough for each. */
+static struct known_thread *ahead_of(struct target *t, const struct look *look,
+                                     const struct plan *plan)
+{
+    return look->ahead > 1 && plan->wanted == 1 && plan->peeks == 1 &&
+                   !stops_each_time(t, plan->read[0], look)
+               ? plan->read[0]
+               : NULL;
+}
+
 static int carry_out(struct target *t, const struct look *look, const struct plan *plan)
 {
     struct target_private *p = t->private;
     bool new_threads = false;
-    int r = plan->peeks ? read_peeks(t, plan->read, plan->peeks, plan->complete, &new_threads) : 0;
+    p->ahead = ahead_of(t, look, plan);
+    p->ahead_at = 0;
+    int r = plan->peeks ? read_peeks(t, plan->read, plan->peeks, p->ahead ? look->ahead : 1,
+                                     plan->complete, &new_threads)
+                        : 0;
     if (r < 0)
         return r;
     if (new_threads) {
@@ -595,8 +641,10 @@ static int carry_out(struct target *t, const struct look *look, const struct pla
     }
     if (plan->peeks && wants_marks(t))
         p->met_at = p->last_look;
+    const bool slow = p->slow;
     for (size_t i = 0; i < plan->peeks + plan->others; i++) {
         bool peeked = i < plan->peeks;
+        p->slow = slow; /* not that of a reading which somebody before needed for himself */
         struct known_thread *k =
             peeked ? plan->read[i] : plan->read[p->reader_cap + i - plan->peeks];
         r = read_thread(t, look, k, peeked, peeked && plan->complete[i]);
@@ -689,12 +737,37 @@ static void find_collectors(struct target *t)
     }
 }
 
+bool target_advance(struct target *t, scry_nsec *ret_when)
+{
+    struct target_private *p = t->private;
+    if (!p->ahead || ++p->ahead_at >= p->ahead_count || !peek_next(p->ahead->peek))
+        return false;
+    scry_nsec span = (p->read_until - p->read_at) / (scry_nsec)p->ahead_count;
+    *ret_when = p->read_at + span * (scry_nsec)(p->ahead_at + 1);
+    return true;
+}
+
+int target_look_ahead(struct target *t, const struct look *look,
+                      const struct snapshot **ret_snapshot)
+{
+    struct target_private *p = t->private;
+    struct known_thread *k = p->ahead;
+    p->snapshot.count = 0;
+    *ret_snapshot = &p->snapshot;
+    int r = read_thread(t, look, k, true, true);
+    if (r == -SCRY_E_NO_MEMORY)
+        return r;
+    p->must_meet |= r < 0;
+    return r < 0 || !k->wanted ? 0 : report(t, look, k);
+}
+
 int target_look(struct target *t, const struct look *look, const struct snapshot **ret_snapshot)
 {
     struct target_private *p = t->private;
     scry_nsec now = look->now ? look->now : clock_now();
     struct plan plan;
     p->snapshot.count = 0;
+    p->ahead = NULL;
     stop_settle(); /* whoever stopped too late to be read must not stand still until it is wanted
                       again */
     sweep_codes(t);

@@ -16,7 +16,10 @@
 #include "util/buf.h"
 #include "util/table.h"
 
-#define SPIN_ABOVE    10000.0
+#define SPIN_ABOVE 10000.0
+#define AHEAD_ABOVE                                                                                \
+    250000.0 /* per second: slots so short that one system call can look in several */
+#define AHEAD         3
 #define REPORT_EVERY  (100 * 1000 * 1000ULL)
 #define FLUSH_EVERY   SCRY_NSEC_PER_SEC
 #define WHOLE_EVERY   (400 * 1000 * 1000ULL)
@@ -39,6 +42,9 @@ struct sampler {
     struct budget budget; /* with options.overhead */
     double rate;          /* now */
     scry_nsec rate_since; /* slots are counted from here, since the start */
+    uint64_t slot;        /* the one that is next, or was looked in last */
+    scry_nsec next;       /* when to look, since the start */
+    bool behind;          /* the last look took longer than a slot */
     volatile int stop;
     uint64_t random;
     scry_nsec start;
@@ -377,39 +383,16 @@ static scry_nsec take_run_time(const struct thread_state *t)
     return ran;
 }
 
-static int sample_member(struct sampler *s, struct member *m, scry_nsec now, scry_nsec time,
-                         scry_nsec weight)
+static int write_snapshot(struct sampler *s, struct member *m, const struct snapshot *snapshot,
+                          scry_nsec time, scry_nsec weight)
 {
-    const struct look look = {
-        .blocking = s->options.blocking,
-        .gil_only = !s->whole && s->gil_only,
-        .choice = s->options.choice.threads.count ? &s->options.choice : NULL,
-        .exceptions = s->options.exceptions,
-        .collectors = s->options.gc,
-        .skip_idle = !s->whole && !s->idle,
-        .wait_reasons = s->whole,
-        .native = s->options.native,
-        .native_all = s->options.native_all,
-        .now = now,
-    };
-    const struct snapshot *snapshot;
-    int r = target_look(m->target, &look, &snapshot);
-    if (r == -SCRY_E_NO_MEMORY)
-        return r;
-    if (r < 0) {
-        /* A process that ends or execs is without its memory before it is seen to have done so; if it
-         * goes on it will be met again. */
-        m->ended = r == -SCRY_E_GONE || process_space_lost(m->target->process);
-        s->stats.errors += !m->ended;
-        return 0;
-    }
     for (size_t i = 0; i < snapshot->count; i++) {
         const struct thread_state *t = &snapshot->threads[i];
         if (s->options.cpu && !(weight = take_run_time(t)))
             continue;
         if (is_hidden(s, m, t))
             continue;
-        r = write_thread(s, m, t, time, weight);
+        int r = write_thread(s, m, t, time, weight);
         if (r < 0)
             return r;
         if (s->whole)
@@ -425,6 +408,18 @@ static scry_nsec period(const struct sampler *s)
     return (scry_nsec)((double)SCRY_NSEC_PER_SEC / s->rate);
 }
 
+static uint64_t slot_at(const struct sampler *s, scry_nsec time)
+{
+    return (uint64_t)((double)(time - s->rate_since) * s->rate / (double)SCRY_NSEC_PER_SEC);
+}
+
+/* Slots that went by without a look: `first` and those after it, up to but not with `end`. */
+static void count_missed(struct sampler *s, uint64_t first, uint64_t end)
+{
+    if (end > first)
+        s->stats.missed += end - first;
+}
+
 /* A look stands for the time since the last one; a gap far beyond the rate (the machine slept, scry
  * was stopped) is nobody's. */
 static scry_nsec weight_at(struct sampler *s, scry_nsec time)
@@ -434,28 +429,95 @@ static scry_nsec weight_at(struct sampler *s, scry_nsec time)
     return gap > longest ? period(s) : gap;
 }
 
-static void begin_look(struct sampler *s, scry_nsec time, scry_nsec weight)
+/* Returns what the look stands for. */
+static scry_nsec begin_look(struct sampler *s, scry_nsec time)
 {
     const struct sink_ops *ops = s->sink->ops;
+    scry_nsec weight = weight_at(s, time);
+    s->stats.last_look = time;
+    s->stats.ticks++;
+    s->rested = false;
     s->whole = ops->waiting && time >= s->next_whole;
     if (s->whole)
         s->next_whole = time + WHOLE_EVERY;
     if (ops->look)
         ops->look(s->sink, weight, s->whole);
+    return weight;
+}
+
+/* Whole microseconds: enough for any rate, and shorter in the stream. */
+static scry_nsec rounded(scry_nsec time)
+{
+    return time / 1000 * 1000;
+}
+
+/* ---- looking ---- */
+
+/* Whether several looks are to be taken by one system call: one by one they take longer than the slots. Each still has a
+ * slot of its own. */
+static bool wants_ahead(const struct sampler *s)
+{
+    return s->behind && s->rate > AHEAD_ABOVE && s->tree.count == 1 && !s->sink->ops->waiting;
+}
+
+static int sample_ahead(struct sampler *s, struct member *m, const struct look *look)
+{
+    scry_nsec when;
+    int r = 0;
+    while (r == 0 && target_advance(m->target, &when)) {
+        const struct snapshot *snapshot;
+        scry_nsec time = when - s->start;
+        uint64_t slot = slot_at(s, time);
+        if (slot <= s->slot)
+            continue;
+        count_missed(s, s->slot + 1, slot);
+        s->slot = slot;
+        scry_nsec weight = begin_look(s, rounded(time));
+        r = target_look_ahead(m->target, look, &snapshot);
+        if (r == 0)
+            r = write_snapshot(s, m, snapshot, rounded(time), weight);
+    }
+    return r;
+}
+
+static int sample_member(struct sampler *s, struct member *m, scry_nsec now, scry_nsec time,
+                         scry_nsec weight)
+{
+    const struct look look = {
+        .blocking = s->options.blocking,
+        .gil_only = !s->whole && s->gil_only,
+        .choice = s->options.choice.threads.count ? &s->options.choice : NULL,
+        .exceptions = s->options.exceptions,
+        .collectors = s->options.gc,
+        .skip_idle = !s->whole && !s->idle,
+        .wait_reasons = s->whole,
+        .native = s->options.native,
+        .native_all = s->options.native_all,
+        .now = now,
+        .ahead = wants_ahead(s) ? AHEAD : 1,
+    };
+    const struct snapshot *snapshot;
+    int r = target_look(m->target, &look, &snapshot);
+    if (r == -SCRY_E_NO_MEMORY)
+        return r;
+    if (r < 0) {
+        /* A process that ends or execs is without its memory before it is seen to have done so; if it
+         * goes on it will be met again. */
+        m->ended = r == -SCRY_E_GONE || process_space_lost(m->target->process);
+        s->stats.errors += !m->ended;
+        return 0;
+    }
+    r = write_snapshot(s, m, snapshot, time, weight);
+    return r == 0 && look.ahead > 1 ? sample_ahead(s, m, &look) : r;
 }
 
 static int look_around(struct sampler *s, scry_nsec time)
 {
     /* Reading the clock is a good part of a look; for a second process it would be out of date. */
     scry_nsec now = s->start + time;
-    /* Whole microseconds: enough for any rate, and shorter in the stream. */
-    time = time / 1000 * 1000;
-    scry_nsec weight = weight_at(s, time);
-    s->stats.last_look = time;
-    s->stats.ticks++;
-    s->rested = false;
+    time = rounded(time);
     tree_refresh(&s->tree, s->start + time);
-    begin_look(s, time, weight);
+    scry_nsec weight = begin_look(s, time);
     int r = 0;
     for (size_t i = 0; i < s->tree.count && r == 0; i++)
         r = sample_member(s, &s->tree.members[i], i ? 0 : now, time, weight);
@@ -497,35 +559,24 @@ static bool time_is_up(const struct sampler *s, scry_nsec time)
     return s->options.duration && time >= s->options.duration;
 }
 
-/* The moment in slot `slot` to look at, since the start. */
-static scry_nsec moment_in(struct sampler *s, uint64_t slot)
+/* Look in slot `slot` next, at a random moment of it. */
+static void choose_moment(struct sampler *s, uint64_t slot)
 {
     double into = (double)(next_random(s) >> 11) / (double)(1ULL << 53);
-    return s->rate_since + (scry_nsec)(((double)slot + into) * (double)SCRY_NSEC_PER_SEC / s->rate);
-}
-
-static uint64_t slot_at(const struct sampler *s, scry_nsec time)
-{
-    return (uint64_t)((double)(time - s->rate_since) * s->rate / (double)SCRY_NSEC_PER_SEC);
-}
-
-/* Slots that went by without a look: `first` and those after it, up to but not with `end`. */
-static void count_missed(struct sampler *s, uint64_t first, uint64_t end)
-{
-    if (end > first)
-        s->stats.missed += end - first;
+    s->slot = slot;
+    s->next =
+        s->rate_since + (scry_nsec)(((double)slot + into) * (double)SCRY_NSEC_PER_SEC / s->rate);
 }
 
 /* Nothing is looked at for a moment; the slots that go by are nobody's. */
-static void rest(struct sampler *s, uint64_t *slot, scry_nsec *next)
+static void rest(struct sampler *s)
 {
     stop_settle();
     scry_nsec now = read_clock(CLOCK_MONOTONIC);
     nap(now + REST);
     tree_refresh(&s->tree, now);
     s->rested = true;
-    *slot = slot_at(s, now + REST - s->start) + 1;
-    *next = moment_in(s, *slot);
+    choose_moment(s, slot_at(s, now + REST - s->start) + 1);
 }
 
 bool sampler_await(struct sampler *s, scry_nsec delay)
@@ -573,14 +624,12 @@ static bool rate_changes(struct sampler *s, scry_nsec time)
 }
 
 /* After a look: the slots that it took too long for are lost. */
-static void next_slot(struct sampler *s, scry_nsec time, uint64_t *slot, scry_nsec *next)
+static void next_slot(struct sampler *s, scry_nsec time)
 {
-    uint64_t current = slot_at(s, time);
-    count_missed(s, *slot + 1, current);
-    *slot = current > *slot ? current : *slot + 1;
-    if (rate_changes(s, time))
-        *slot = 0;
-    *next = moment_in(s, *slot);
+    uint64_t current = slot_at(s, time), following = s->slot + 1;
+    count_missed(s, following, current);
+    s->behind = current > following;
+    choose_moment(s, rate_changes(s, time) ? 0 : current > following ? current : following);
 }
 
 static int run(struct sampler *s, bool (*tick)(const struct sampler_stats *, void *), void *context,
@@ -589,48 +638,47 @@ static int run(struct sampler *s, bool (*tick)(const struct sampler_stats *, voi
     prctl(PR_SET_TIMERSLACK, 1UL);
     s->start = read_clock(CLOCK_MONOTONIC);
     s->cpu_start = read_clock(CLOCK_PROCESS_CPUTIME_ID);
-    uint64_t slot = 0;
-    scry_nsec next = moment_in(s, slot);
+    choose_moment(s, 0);
     bool looked = false;
     for (;;) {
         scry_nsec time = read_clock(CLOCK_MONOTONIC) - s->start;
         if (looked)
-            next_slot(s, time, &slot, &next);
+            next_slot(s, time);
         looked = false;
         if (report(s, time, tick, context) || s->stop) {
             *ret_end = SAMPLER_STOPPED;
             return 0;
         }
         if (time_is_up(s, time)) {
-            count_missed(s, slot, slot_at(s, s->options.duration));
+            count_missed(s, s->slot, slot_at(s, s->options.duration));
             *ret_end = SAMPLER_DURATION;
             return 0;
         }
         s->resting = s->paused;
         if (s->resting) {
-            rest(s, &slot, &next);
+            rest(s);
             if (tree_ended(&s->tree)) {
                 *ret_end = SAMPLER_EXITED;
                 return 0;
             }
             continue;
         }
-        if (time < next) {
+        if (time < s->next) {
             scry_nsec longest = stop_settle() > 0 ? OWED_NAP : LONGEST_NAP;
-            scry_nsec until = next - time > longest ? time + longest : next;
+            scry_nsec until = s->next - time > longest ? time + longest : s->next;
             if (s->options.duration && until > s->options.duration)
                 until = s->options.duration;
             if (s->rate > SPIN_ABOVE)
                 spin(s->start + until);
             else
                 nap(s->start + until);
-            if (until < next && tree_ended(&s->tree)) {
+            if (until < s->next && tree_ended(&s->tree)) {
                 *ret_end = SAMPLER_EXITED;
                 return 0;
             }
             continue;
         }
-        if (time > next + period(s))
+        if (time > s->next + period(s))
             s->stats.late++;
         int r = look_around(s, time);
         if (r < 0)

@@ -59,6 +59,7 @@ struct look {
     bool native; /* merge native frames in: thread_state.merged. A thread that runs is stopped */
     bool native_all; /* with the interpreter's own functions; the same at every look */
     scry_nsec now;   /* by CLOCK_MONOTONIC, for whoever has just read it; 0 = not known */
+    int ahead; /* so many looks by one system call, where only one thread is to be read: target_advance() */
     /* May be NULL. Called for each thread that is reported, right after its frames were read and
      * before it is let go: the moment to read variables. Unless `blocking` is NEVER, a thread that
      * runs is stopped meanwhile. A thread that woke up while it was read is visited again: the last
@@ -70,6 +71,12 @@ struct look {
 /* Look once. The snapshot belongs to the target and holds until the next look. GONE when the
  * process ended. */
 int target_look(struct target *t, const struct look *look, const struct snapshot **ret_snapshot);
+
+/* On to the next of the looks that the last one took ahead; false = there is none. *ret_when: when it was taken, about. */
+bool target_advance(struct target *t, scry_nsec *ret_when);
+/* What it shows, as target_look() does. */
+int target_look_ahead(struct target *t, const struct look *look,
+                      const struct snapshot **ret_snapshot);
 
 /* A path as py-spy shows it: without the folders that are no package (up to the last one without
  * __init__.py), asked through the target's own root. Returns a part of `path`; answers are kept. */

@@ -64,8 +64,12 @@ struct target_private {
     scry_nsec
         stop_credit; /* how long threads may still be stopped before samples are marked instead */
     scry_nsec last_look;
-    scry_nsec looked_before; /* so long before that */
-    scry_nsec usual_read;    /* how long a reading takes, lately */
+    scry_nsec looked_before;       /* so long before that */
+    scry_nsec usual_read;          /* how long a reading takes, lately */
+    scry_nsec read_at, read_until; /* the last one */
+    bool slow;                     /* it took far longer than usual */
+    struct known_thread *ahead;    /* whose next looks were taken by it; NULL = nobody's */
+    int ahead_count, ahead_at;     /* how many there are, and which was looked at last */
 
     struct short_paths short_paths;
     struct native *native; /* NULL unless native frames are asked for */

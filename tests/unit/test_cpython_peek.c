@@ -321,6 +321,104 @@ static void a_thread_state_given_to_another_thread_is_noticed(void **state)
     }
 }
 
+/* Quick readings of a stack that was proved: `changes[k]` happens before the thread state of reading k is read,
+ * `after[k]` before the stack is read again. */
+static int read_ahead(int count, void (*const *changes)(void), void (*const *after)(void))
+{
+    struct mem_range ranges[16];
+    assert_int_equal(look(NULL), PEEK_PROVED);
+    int got = peek_ahead(p, count);
+    int n = peek_range_count(p);
+    if (got == 1)
+        return got;
+    assert_int_equal(n, 2 * got + 2);
+    assert_int_equal(peek_ranges(p, ranges), n);
+    assert_int_equal(mem_readv(i.f.mem, ranges, 1), 1);
+    for (int k = 0; k < got; k++) {
+        if (changes[k])
+            changes[k]();
+        assert_int_equal(mem_readv(i.f.mem, ranges + 1 + 2 * k, 1), 1);
+        if (after[k])
+            after[k]();
+        assert_int_equal(mem_readv(i.f.mem, ranges + 2 + 2 * k, 1), 1);
+    }
+    assert_int_equal(mem_readv(i.f.mem, ranges + n - 1, 1), 1);
+    return got;
+}
+
+static bool counts_dead_code(const struct layout *l)
+{
+    return l->is_code_object_generation != LAYOUT_NONE;
+}
+
+static void each_of_several_readings_is_judged_by_itself(void **state)
+{
+    (void)state;
+    void (*const changes[])(void) = {NULL, return_to_caller, NULL};
+    void (*const after[])(void) = {NULL, NULL, move_caller};
+    FOR_EACH_LAYOUT(l)
+    {
+        begin(l);
+        int got = read_ahead(3, changes, after);
+        assert_int_equal(got, counts_dead_code(l) ? 3 : 1);
+        if (got == 3) {
+            assert_int_equal(peek_judge(p, &i.py, &t), PEEK_SAME);
+            assert_int_equal(t.frame_count, 2);
+            assert_true(peek_next(p));
+            assert_int_equal(peek_judge(p, &i.py, &t), PEEK_PROVED);
+            assert_int_equal(t.frame_count, 1);
+            assert_string_equal(t.frames[0].code->name, "outer");
+            assert_true(peek_next(p)); /* what moved is the running function now */
+            assert_int_equal(peek_judge(p, &i.py, &t), PEEK_SAME);
+            assert_true(peek_saw_it_run(p));
+            assert_false(peek_next(p));
+        }
+        end();
+    }
+}
+
+static void of_several_readings_only_the_torn_one_fails(void **state)
+{
+    (void)state;
+    void (*const changes[])(void) = {NULL, NULL, NULL};
+    void (*const after[])(void) = {NULL, change_variable_of_caller, NULL};
+    FOR_EACH_LAYOUT(l)
+    {
+        begin(l);
+        if (read_ahead(3, changes, after) == 3) {
+            assert_int_equal(peek_judge(p, &i.py, &t), PEEK_SAME);
+            assert_true(peek_next(p));
+            assert_int_equal(peek_judge(p, &i.py, &t), PEEK_MOVED);
+            assert_true(peek_next(p));
+            assert_int_equal(peek_judge(p, &i.py, &t), PEEK_SAME);
+        }
+        end();
+    }
+}
+
+static void free_some_code(void)
+{
+    fake_u64(&i.f, i.interp + (scry_addr)i.f.l->is_code_object_generation, 1);
+}
+
+/* Code that dies during the last reading may have died before the first: none of them is proved. */
+static void code_that_dies_spoils_all_readings(void **state)
+{
+    (void)state;
+    void (*const changes[])(void) = {NULL, NULL, NULL};
+    void (*const after[])(void) = {NULL, NULL, free_some_code};
+    FOR_EACH_LAYOUT(l)
+    {
+        begin(l);
+        if (read_ahead(3, changes, after) == 3) {
+            assert_int_equal(peek_judge(p, &i.py, &t), PEEK_MISSED);
+            assert_true(peek_next(p));
+            assert_int_equal(peek_judge(p, &i.py, &t), PEEK_MISSED);
+        }
+        end();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -338,6 +436,9 @@ int main(void)
         cmocka_unit_test(a_frame_left_by_another_evaluator_is_not_taken),
         cmocka_unit_test(an_instruction_outside_of_its_code_is_not_proved),
         cmocka_unit_test(a_thread_state_given_to_another_thread_is_noticed),
+        cmocka_unit_test(each_of_several_readings_is_judged_by_itself),
+        cmocka_unit_test(of_several_readings_only_the_torn_one_fails),
+        cmocka_unit_test(code_that_dies_spoils_all_readings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

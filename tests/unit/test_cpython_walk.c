@@ -288,6 +288,50 @@ static void a_name_that_died_and_left_its_address_to_another_is_noticed(void **s
     }
 }
 
+/* Memory that changes after so many reads. */
+struct changing_mem {
+    struct mem mem;
+    struct mem *under;
+    int reads_left;
+    struct fake_interp *i;
+    scry_addr code;
+};
+
+static int changing_readv(struct mem *mem, const struct mem_range *ranges, int count)
+{
+    struct changing_mem *m = (struct changing_mem *)mem;
+    if (m->reads_left-- == 0)
+        fake_u64(&m->i->f, m->code + (scry_addr)m->i->f.l->co_name, fake_str(&m->i->f, "later"));
+    return mem_readv(m->under, ranges, count);
+}
+
+/* Whenever it is replaced: what is kept has the names of one object, or is not kept. */
+static void code_that_is_replaced_while_it_is_read_gets_its_own_names(void **state)
+{
+    (void)state;
+    static const struct mem_ops ops = {changing_readv, NULL};
+    FOR_EACH_LAYOUT(l)
+    {
+        for (int reads = 1; reads < 16; reads++) {
+            struct fake_interp i;
+            const struct py_code *got;
+            fake_interp_init(&i, l);
+            scry_addr code = fake_code(&i, "<made>", "first", 1);
+            struct changing_mem m = {{&ops}, i.f.mem, reads, &i, code};
+            i.py.codes.view.mem = &m.mem;
+            assert_int_equal(code_cache_get(&i.py.codes, &code, 1, &got), 0);
+            if (m.reads_left >= 0)
+                m.reads_left = 0; /* it took fewer reads: at the next one */
+            assert_int_equal(code_cache_get(&i.py.codes, &code, 1, &got), 0);
+            assert_non_null(got);
+            assert_string_equal(got->name, "later");
+            i.py.codes.view.mem = i.f.mem;
+            code_cache_sweep(&i.py.codes);
+            fake_interp_done(&i);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -304,6 +348,7 @@ int main(void)
         cmocka_unit_test(code_at_an_address_that_was_reused_is_read_anew),
         cmocka_unit_test(code_that_stands_in_a_stack_twice_is_read_once),
         cmocka_unit_test(a_name_that_died_and_left_its_address_to_another_is_noticed),
+        cmocka_unit_test(code_that_is_replaced_while_it_is_read_gets_its_own_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

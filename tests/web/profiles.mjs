@@ -120,11 +120,11 @@ export const profiles = {
     assert.match(await page.getByRole('row', { name: /forward/ }).innerText(), /^−[3-9]\d\.\d %/);
   },
 
-  async 'many processes of two nodes become one profile, and split again'({ open, worker, second }) {
+  async 'many processes of two nodes become one profile, and split again'({ open, tag, worker, second }) {
     const page = await open('#/cluster');
-    await page.getByLabel('Filter processes').fill('train_step alpha');
+    await page.getByLabel('Filter processes').fill(`${tag} alpha`);
     await row(page, worker).getByRole('checkbox').check();
-    await page.getByLabel('Filter processes').fill('train_step beta');
+    await page.getByLabel('Filter processes').fill(`${tag} beta`);
     await page.getByText('alpha', { exact: true }).waitFor({ state: 'detached' });
     await row(page, second).getByRole('checkbox').check();
     await page.getByText('2 processes selected').waitFor();
