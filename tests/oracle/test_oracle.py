@@ -14,6 +14,7 @@ import run
 
 SECONDS = 0.5
 RATE = 2500
+AS_FAST_AS_IT_CAN = 1_000_000  # several looks by one system call, from 3.14 on
 
 
 @pytest.fixture(scope="module")
@@ -32,5 +33,18 @@ def test_no_impossible_stack(python: pythons.Python, program, scry, tmp_path, to
     totals.samples += verdict.samples
     totals.impossible += verdict.impossible
     totals.torn += verdict.torn
+    assert verdict.samples > 0
+    assert not verdict.impossible, "\n".join(verdict.examples[:10])
+
+
+@pytest.mark.parametrize("program", grammar.programs(), ids=lambda program: program.name)
+def test_none_at_the_highest_rate(python, program, scry, tmp_path, totals) -> None:
+    if python.version < (3, 14) or python.debug:
+        return  # nothing that is not done at other rates, too
+    with run.running(python, program) as pid:
+        verdict = grammar.judge(
+            program, run.record(scry, pid, SECONDS, AS_FAST_AS_IT_CAN, tmp_path)
+        )
+    totals.samples += verdict.samples
     assert verdict.samples > 0
     assert not verdict.impossible, "\n".join(verdict.examples[:10])
