@@ -158,23 +158,35 @@ bool elf_symbol(struct elf_file *elf, const char *name, struct elf_place *ret)
     return false;
 }
 
-bool elf_bias(struct elf_file *elf, uint64_t offset, scry_addr start, uint64_t *ret_bias)
+/* How well the segment explains the mapping; 0: not at all. The end of one segment and the beginning
+ * of the next may share a page of the file, and that page is mapped for both, at different
+ * distances: they differ in what may be done with them, and a mapping begins where its segment does,
+ * unless it was cut. */
+static int explains(const GElf_Phdr *segment, const struct mapping *m, uint64_t first)
+{
+    if (m->offset < first || m->offset >= segment->p_offset + segment->p_filesz)
+        return 0;
+    bool exec = segment->p_flags & PF_X;
+    return 1 + 2 * (exec == m->exec) + (m->offset == first);
+}
+
+bool elf_bias(struct elf_file *elf, const struct mapping *m, uint64_t *ret_bias)
 {
     size_t count;
     if (elf_getphdrnum(elf->elf, &count) != 0)
         return false;
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    int best = 0;
     for (size_t i = 0; i < count && i < 256; i++) {
         GElf_Phdr segment;
         if (!gelf_getphdr(elf->elf, (int)i, &segment) || segment.p_type != PT_LOAD)
             continue;
         uint64_t first = segment.p_offset & ~(page - 1);
-        uint64_t last = segment.p_offset + segment.p_filesz;
-        if (offset >= first && offset < last) {
-            uint64_t vaddr = (segment.p_vaddr & ~(page - 1)) + (offset - first);
-            *ret_bias = start - vaddr;
-            return true;
+        int score = explains(&segment, m, first);
+        if (score > best) {
+            best = score;
+            *ret_bias = m->start - ((segment.p_vaddr & ~(page - 1)) + (m->offset - first));
         }
     }
-    return false;
+    return best > 0;
 }

@@ -3,7 +3,7 @@
 #ifndef SCRY_BINARY_ELF_H
 #define SCRY_BINARY_ELF_H
 
-#include "util/types.h"
+#include "access/maps.h"
 
 struct elf_file;
 
@@ -29,8 +29,8 @@ void elf_build_id(struct elf_file *elf, char to[ELF_BUILD_ID_MAX]);
 bool elf_section(struct elf_file *elf, const char *name, struct elf_place *ret);
 /* A defined symbol by name, in .dynsym, then .symtab. */
 bool elf_symbol(struct elf_file *elf, const char *name, struct elf_place *ret);
-/* The address in the process minus the address in the file, given that file offset `offset` is
- * mapped at `start`. False when no segment covers that offset. */
-bool elf_bias(struct elf_file *elf, uint64_t offset, scry_addr start, uint64_t *ret_bias);
+/* The address in the process minus the address in the file, given that this part of the file is
+ * mapped there. False when no segment covers it. */
+bool elf_bias(struct elf_file *elf, const struct mapping *m, uint64_t *ret_bias);
 
 #endif

@@ -229,7 +229,7 @@ static bool open_names(struct search *s, const struct module *m, struct names *r
     *ret = (struct names){.elf = open_module(s, m)};
     if (!ret->elf)
         return image_open(s->mem, m->first->start, &ret->image) == 0;
-    if (elf_bias(ret->elf, m->first->offset, m->first->start, &ret->bias))
+    if (elf_bias(ret->elf, m->first, &ret->bias))
         return true;
     elf_close(ret->elf);
     return false;

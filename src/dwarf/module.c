@@ -244,10 +244,12 @@ static void make_ready(struct modules *ms, struct module *module)
     struct binary *b = module->binary;
     module->bias_tried = true;
     const struct mapping *m = maps_find(&ms->maps, module->start);
-    if (!b->opened && m)
+    if (!m)
+        return;
+    if (!b->opened)
         open_binary(ms, b, m);
     if (b->elf)
-        module->has_bias = elf_bias(b->elf, module->offset, module->start, &module->bias);
+        module->has_bias = elf_bias(b->elf, m, &module->bias);
 }
 
 const struct module *modules_find(struct modules *m, scry_addr addr)
