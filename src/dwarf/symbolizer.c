@@ -79,17 +79,6 @@ static char *place_name(const struct module *module, scry_addr addr)
     return strdup(text);
 }
 
-static const struct symbol *find_symbol(struct symbolizer *s, const struct module *module,
-                                        scry_addr addr)
-{
-    if (!module || !module->has_bias)
-        return NULL;
-    struct binary *b = module->binary;
-    if (!b->symbols)
-        b->symbols = symbol_table_new(s->modules, b);
-    return b->symbols ? symbol_table_find(b->symbols, addr - module->bias) : NULL;
-}
-
 static size_t find_places(struct symbolizer *s, const struct module *module, scry_addr addr,
                           struct source_place *places)
 {
@@ -174,7 +163,7 @@ static struct native_code *resolve(struct symbolizer *s, scry_addr addr)
 {
     struct source_place places[INLINE_MAX];
     const struct module *module = modules_find(s->modules, addr);
-    const struct symbol *symbol = find_symbol(s, module, addr);
+    const struct symbol *symbol = symbol_at(s->modules, module, addr);
     const char *name = symbol ? symbol->name : "";
     size_t count = find_places(s, module, addr, places);
     struct native_code *code = NULL;

@@ -226,3 +226,13 @@ const struct symbol *symbol_table_find(const struct symbol_table *t, uint64_t ad
     }
     return NULL;
 }
+
+const struct symbol *symbol_at(const struct modules *m, const struct module *module, scry_addr addr)
+{
+    if (!module || !module->has_bias)
+        return NULL;
+    struct binary *b = module->binary;
+    if (!b->symbols)
+        b->symbols = symbol_table_new(m, b);
+    return b->symbols ? symbol_table_find(b->symbols, addr - module->bias) : NULL;
+}

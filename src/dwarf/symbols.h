@@ -17,5 +17,8 @@ struct symbol_table *symbol_table_new(const struct modules *m, const struct bina
 void symbol_table_free(struct symbol_table *t);
 /* The function this address (in the file) is part of, NULL if none is known. */
 const struct symbol *symbol_table_find(const struct symbol_table *t, uint64_t addr);
+/* The same for an address in the process; reads the symbols of the binary when they are first needed. */
+const struct symbol *symbol_at(const struct modules *m, const struct module *module,
+                               scry_addr addr);
 
 #endif

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 
 #include "dwarf/inlines.h"
+#include "dwarf/prologue.h"
+#include "dwarf/symbols.h"
 
 #define MAX_RULES (1u << 20)
 
@@ -42,7 +44,24 @@ static Dwarf_Frame *look_up(Dwarf_CFI *cfi, uint64_t addr)
     return cfi && dwarf_cfi_addrframe(cfi, addr, &frame) == 0 ? frame : NULL;
 }
 
-static void make_rule(struct unwinder *u, scry_addr addr, struct rule *ret)
+/* For code without tables. `exact`: addr is an instruction, not the last byte of a call. */
+static void guess_rule(struct unwinder *u, const struct module *module, scry_addr addr, bool exact,
+                       struct rule *ret)
+{
+    unsigned char before[PROLOGUE_BYTES], next[PROLOGUE_BYTES];
+    const struct symbol *function = symbol_at(u->modules, module, addr);
+    if (!function)
+        return;
+    scry_addr start = function->addr + module->bias;
+    size_t past = (size_t)(addr - start), ahead = (size_t)(module->end - addr);
+    struct code_bytes code = {before, past < sizeof(before) ? past : sizeof(before)};
+    struct code_bytes rest = {next, exact ? ahead < sizeof(next) ? ahead : sizeof(next) : 0};
+    if (mem_read(u->modules->mem, start, before, code.len) < 0 ||
+        mem_read(u->modules->mem, addr, next, rest.len) < 0 || !prologue_rule(code, rest, ret))
+        *ret = (struct rule){.kind = RULE_NONE};
+}
+
+static void make_rule(struct unwinder *u, scry_addr addr, bool exact, struct rule *ret)
 {
     *ret = (struct rule){.kind = RULE_NONE};
     const struct module *module = modules_find(u->modules, addr);
@@ -56,11 +75,15 @@ static void make_rule(struct unwinder *u, scry_addr addr, struct rule *ret)
         frame = look_up(debug_info_cfi(b->debug), addr - module->bias);
     if (frame)
         rule_compile(frame, ret);
+    else
+        guess_rule(u, module, addr, exact, ret);
 }
 
-static const struct rule *rule_for(struct unwinder *u, scry_addr addr)
+/* Of a frame that stands at `pc`, or behind the call that ends there. */
+static const struct rule *rule_for(struct unwinder *u, scry_addr pc, bool exact)
 {
     uint64_t index;
+    scry_addr addr = pc - !exact;
     if (table_get(&u->by_addr, addr, &index))
         return &u->rules[index];
     if (u->count >= MAX_RULES)
@@ -73,7 +96,7 @@ static const struct rule *rule_for(struct unwinder *u, scry_addr addr)
         u->rules = grown;
         u->cap = cap;
     }
-    make_rule(u, addr, &u->rules[u->count]);
+    make_rule(u, addr, exact, &u->rules[u->count]);
     if (!table_put(&u->by_addr, addr, u->count)) {
         rule_done(&u->rules[u->count]);
         return NULL;
@@ -142,7 +165,7 @@ int unwinder_run(struct unwinder *u, const struct registers *start, const struct
     }
     while (ret->count < UNWIND_MAX) {
         struct native_frame *frame = add_frame(ret);
-        const struct rule *rule = rule_for(u, r.pc - !exact);
+        const struct rule *rule = rule_for(u, r.pc, exact);
         if (!frame || !rule)
             return -SCRY_E_NO_MEMORY;
         *frame = (struct native_frame){
