@@ -1,5 +1,6 @@
 """Modules compiled for an interpreter, for programs.py to load."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -30,17 +31,36 @@ def extension(python, to, *options):
 
 def cython(python, to):
     """Compiled with debug information, the generated C file beside it."""
-    if python.minor < (3, 9):
-        pytest.skip("Cython makes modules for 3.9 and later")
     if python.free_threaded and python.minor < (3, 14):
         pytest.skip("Cython does not compile for the free-threaded 3.13 of this test")
-    command = [sys.executable, "-m", "cython", "-3"]
+    environment = dict(os.environ)
+    if python.minor < (3, 9):  # for which newer ones make no modules
+        folder = installed("cython-3.0", "cython==3.0.*")
+        environment["PYTHONPATH"] = str(folder)
     shutil.copy(HERE / "scry_cython.pyx", to)
     source = Path(to) / "scry_cython.c"
     subprocess.run(
-        [*command, "scry_cython.pyx", "-o", str(source)], check=True, cwd=to, timeout=120
+        [sys.executable, "-m", "cython", "-3", "scry_cython.pyx", "-o", str(source)],
+        check=True,
+        cwd=to,
+        env=environment,
+        timeout=120,
     )
     return compile_module(python, source, to, "-g", name="scry_cython")
+
+
+def installed(name, package, *options):
+    """A folder with the package in it, seen by all interpreters at the same place: those in trees of their own see the project."""
+    to = pythons.PROJECT / "out" / "native" / name
+    if not to.exists():
+        part = to.with_name(f"{name}.part")
+        shutil.rmtree(part, ignore_errors=True)
+        words = [sys.executable, "-m", "pip", "install", "-q", "--target", str(part), *options]
+        run = subprocess.run([*words, package], capture_output=True, text=True, timeout=600)
+        if run.returncode != 0:
+            pytest.skip(f"pip has no {package} for {name}: {run.stderr.strip()[-200:]}")
+        part.rename(to)
+    return to
 
 
 def own_version():
@@ -48,26 +68,14 @@ def own_version():
 
 
 def numpy(python):
-    """The folder to import numpy from: that of the tests' own environment, or one made for this version in the cache."""
-    if python.debug or python.free_threaded:
+    """The folder to import numpy from: that of the tests' own environment, or one made for this version."""
+    if python.free_threaded:
         pytest.skip(f"no numpy for {python.flavour} builds")
-    if python.minor == own_version():
+    if python.minor == own_version() and not python.root:
         import numpy as here
 
         return str(Path(here.__file__).parent.parent)
-    to = pythons.cache_folder().parent / "numpy" / "{}.{}".format(*python.minor)
-    if not (to / "numpy").exists():
-        words = [
-            sys.executable,
-            "-m",
-            "pip",
-            "install",
-            "-q",
-            "--only-binary=:all:",
-            "--target",
-            str(to),
-        ]
-        words += ["--python-version", "{}.{}".format(*python.minor), "numpy"]
-        if subprocess.run(words, capture_output=True, timeout=600).returncode != 0:
-            pytest.skip(f"pip has no numpy for {python.minor}")
-    return str(to)
+    version = "{}.{}".format(*python.minor)
+    options = ["--no-deps", "--only-binary=:all:", "--ignore-requires-python"]
+    options += ["--python-version", version]
+    return str(installed(f"numpy-{version}", "numpy", *options))

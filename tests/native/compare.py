@@ -18,6 +18,8 @@ import subprocess
 import time
 from pathlib import Path
 
+import bare
+
 HERE = Path(__file__).resolve().parent
 PATIENCE = 120.0
 
@@ -26,53 +28,37 @@ OLD_EVALUATOR = re.compile(r"PyEval_EvalFrameEx(\W|$)")
 
 
 class Gdb:
-    """One gdb that attaches to whatever it is asked for, starts only once and reads the symbols of a process only once.
-    Some gdbs do not survive symbols that are kept: then another takes over, which reads them anew each time."""
+    """One gdb that attaches to whatever it is asked for, starts only once and reads the symbols of a process only once."""
 
     def __init__(self, folder):
-        self.folder = folder
-        self.start(keep=True)
-
-    def start(self, keep):
+        self.files = bare.Files(folder)
         answers, to_us = os.pipe()
-        folder = self.folder
-        command = ["gdb", "-nx", "-q", "-batch"]
-        for setting in (f"index-cache directory {folder}", "index-cache enabled on"):
-            command += ["-iex", f"set {setting}"]
         self.process = subprocess.Popen(
-            [*command, "-x", str(HERE / "in_gdb.py")],
+            ["gdb", "-nx", "-q", "-batch", "-x", str(HERE / "in_gdb.py")],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             pass_fds=[to_us],
-            env=dict(os.environ, SCRY_TEST_ANSWERS=str(to_us), SCRY_TEST_KEEP="1" if keep else ""),
+            env=dict(os.environ, SCRY_TEST_ANSWERS=str(to_us)),
             text=True,
         )
         os.close(to_us)
         self.answers = os.fdopen(answers)
 
-    def stacks(self, pid, root=""):
+    def stacks(self, pid, tids, root=""):
         """{tid: [[pc, name], ...]}, innermost first."""
-        text = self.ask(pid, root)
+        question = {"pid": pid, "tids": list(tids), "files": self.files.of(pid, root)}
+        self.process.stdin.write(json.dumps(question) + "\n")
+        self.process.stdin.flush()
+        if not select.select([self.answers], [], [], PATIENCE)[0]:
+            raise TimeoutError("gdb does not answer")
+        text = self.answers.readline()
         if not text:
-            self.close()
-            self.start(keep=False)
-            text = self.ask(pid, root)
+            raise RuntimeError(f"gdb has ended: {self.process.wait()}")
         answer = json.loads(text)
         if "error" in answer:
             raise RuntimeError(answer["error"])
         return {int(tid): frames for tid, frames in answer["threads"].items()}
-
-    def ask(self, pid, root):
-        """ "" when it has died."""
-        try:
-            self.process.stdin.write(f"{pid} {root}\n")
-            self.process.stdin.flush()
-        except BrokenPipeError:
-            return ""
-        if not select.select([self.answers], [], [], PATIENCE)[0]:
-            raise TimeoutError("gdb does not answer")
-        return self.answers.readline()
 
     def close(self):
         with contextlib.suppress(BrokenPipeError):
@@ -191,6 +177,9 @@ def same(ours, theirs):
 class Verdict:
     python: str
     program: str
+    pid: int
+    tid: int
+    sound: bool  # gdb's stack can be one
     agrees: bool
     keeps_python: bool
     state: str
@@ -201,30 +190,55 @@ def one_sample(scry, gdb, process, python, program, *options):
     """A verdict for each Python thread of the process, which runs again afterwards."""
 
     def look(pid):
-        return dump(scry, pid, "--native-all", *options)
+        return dump(scry, pid), dump(scry, pid, "--native-all", *options)
 
-    return sample(scry, look, gdb, process, python, program)
+    return sample(look, gdb, process, python, program)
 
 
-def sample(scry, look, gdb, process, python, program):
-    """The same with look(PID) for scry's stacks."""
+def sample(look, gdb, process, python, program):
+    """The same with look(PID) for scry's stacks, without native frames and with them."""
     stop(process.pid)
     try:
-        plain = dump(scry, process.pid)
-        native = look(process.pid)
-        theirs = gdb.stacks(process.pid, python.root or "")
+        code = executable(process.pid)
+        plain, native = look(process.pid)
+        theirs = gdb.stacks(process.pid, native, python.root or "")
     finally:
         os.kill(process.pid, signal.SIGCONT)
-    verdicts = []
-    for tid, thread in native.items():
-        ours, reference = of_scry(thread, python), of_gdb(theirs.get(tid, []), python)
-        kept = python_frames(thread) == python_frames(plain[tid])
-        agrees = same(ours, reference)
-        detail = (
-            "" if agrees and kept else f"scry {show(ours)}\ngdb  {show(reference, theirs.get(tid))}"
-        )
-        verdicts.append(Verdict(python.id, program, agrees, kept, thread["native"], detail))
-    return verdicts
+    return [
+        verdict(thread, plain[tid], theirs.get(tid, []), code, python, program)
+        for tid, thread in native.items()
+    ]
+
+
+def executable(pid):
+    """[(start, end), ...] of what holds code."""
+    with open(f"/proc/{pid}/maps") as lines:
+        found = [line.split()[:2] for line in lines]
+    return [[int(end, 16) for end in place.split("-")] for place, how in found if "x" in how]
+
+
+def is_sound(frames, code):
+    """Has gdb found its way? In functions written by hand, without unwind tables, it takes for return addresses what is none."""
+    return all(any(start <= pc < end for start, end in code) for pc, _ in frames)
+
+
+def verdict(thread, plain, theirs, code, python, program):
+    ours, reference = of_scry(thread, python), of_gdb(theirs, python)
+    kept = python_frames(thread) == python_frames(plain)
+    agrees = same(ours, reference)
+    sound = is_sound(theirs, code)
+    detail = "" if agrees and kept else f"scry {show(ours)}\ngdb  {show(reference, theirs)}"
+    return Verdict(
+        python.id,
+        program,
+        thread["pid"],
+        thread["os_thread_id"],
+        sound,
+        agrees,
+        kept,
+        thread["native"],
+        detail,
+    )
 
 
 def show(words, frames=()):

@@ -1,7 +1,8 @@
 /* scry's own stacks with native frames, from one process that stays: for each line "PID HOW" on standard input
  * the threads of that process as one line of JSON, as `scry dump --json --native-all` prints them. Symbols and
  * unwind tables are read once, so that a thousand looks take little longer than one; and what is kept from one
- * look to the next is what a recording keeps. HOW is "auto" or "always" (stop each thread). */
+ * look to the next is what a recording keeps. HOW is "auto", "always" (stop each thread), or "plain"
+ * (without native frames). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,13 +11,14 @@
 #include "tool/dump.h"
 #include "util/json.h"
 
-static int print_look(struct target *t, enum blocking blocking)
+static int print_look(struct target *t, const char *how)
 {
+    bool native = !strstr(how, "plain");
     const struct look look = {
-        .blocking = blocking,
+        .blocking = strstr(how, "always") ? BLOCKING_ALWAYS : BLOCKING_AUTO,
         .stop_limit = SCRY_NSEC_PER_SEC,
-        .native = true,
-        .native_all = true,
+        .native = native,
+        .native_all = native,
     };
     const struct snapshot *snapshot;
     int r = target_look(t, &look, &snapshot);
@@ -51,7 +53,7 @@ int main(void)
         }
         int r = t ? 0 : target_open(pid, SCRY_NSEC_PER_SEC, &t, &err);
         if (r == 0)
-            r = print_look(t, strstr(how, "always") ? BLOCKING_ALWAYS : BLOCKING_AUTO);
+            r = print_look(t, how);
         if (r < 0)
             printf("{\"error\": %d}", r);
         putchar('\n');

@@ -2,15 +2,16 @@
 """Many samples of --native beside gdb's, on every interpreter: ./dev native [--samples N] [--python ID]... [PROGRAM]...
 
 One gdb and one scry (look.c) stay with each program, so that what costs time, reading symbols, is done once. What was
-measured is added to a file of results, run by run, and the report is made of all of them.
+measured is kept in a file of results, and the report is made of that: a run goes on where the last one ended.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
+import itertools
 import json
-import os
 import random
 import sys
 import tempfile
@@ -26,16 +27,16 @@ HERE = Path(__file__).resolve().parent
 BENCH = HERE.parent.parent / "bench"
 
 PROGRAMS = [
+    "numpy",
     "compress",
     "serialise",
     "sort",
     "callback",
+    "cython",
     "recurse",
     "generators",
     "extension",
     "signals",
-    "cython",
-    "numpy",
 ]
 WANTED = 0.95  # must agree with gdb
 
@@ -51,52 +52,60 @@ def words_for(program, python, folder):
     return []
 
 
-def verdicts(choice, gdb, looks, python, program):
+def verdicts(gdb, plain, native, python, program):
+    """Of one sample after the other."""
     with tempfile.TemporaryDirectory(prefix="scry-native-") as folder:
-        words = words_for(program, python, folder)
-        process = compare.start(python, program, *words)
-        end = time.monotonic() + choice.seconds
+        process = compare.start(python, program, *words_for(program, python, folder))
         try:
-            for i in range(choice.samples):
-                if time.monotonic() > end:
-                    return
-                time.sleep(random.uniform(0, 0.01))
-                how = "always" if i % 2 else "auto"
-                yield from compare.sample(
-                    choice.scry,
-                    lambda pid, how=how: looks.stacks(pid, how),
-                    gdb,
-                    process,
-                    python,
-                    program,
-                )
+            for how in itertools.cycle(["auto", "always"]):
+                time.sleep(random.uniform(0, 0.005))
+
+                def look(pid, how=how):
+                    return plain.stacks(pid, "plain"), native.stacks(pid, how)
+
+                yield compare.sample(look, gdb, process, python, program)
         finally:
             process.kill()
             process.wait()
 
 
-def count_one(choice, cache, python, program):
-    count = collections.Counter()
-    with compare.Gdb(cache) as gdb, compare.Looks(choice.look) as looks:
-        for verdict in verdicts(choice, gdb, looks, python, program):
-            count["stacks"] += 1
-            count["agree"] += verdict.agrees
-            count["kept"] += verdict.keeps_python
-            count[verdict.state] += 1
-            if verdict.detail:
-                print(verdict.detail, file=sys.stderr)
-    return count
+def add_verdict(count, verdict):
+    """The thread that only waits, which every program has, is counted apart: it is always in the same place."""
+    apart = "" if verdict.tid == verdict.pid else "waiting_"
+    if verdict.sound:
+        count[apart + "stacks"] += 1
+        count[apart + "agree"] += verdict.agrees
+        count[apart + verdict.state] += 1
+    else:
+        count["gdb_lost"] += 1
+        count["gdb_lost_" + verdict.state] += 1
+    count["lost_python"] += not verdict.keeps_python
+    if verdict.detail and verdict.sound:
+        print(verdict.detail, file=sys.stderr)
+
+
+def measure(choice, cache, python, program, count, end):
+    """Adds to the count until it is full, or the time is over."""
+    looks = [compare.Looks(choice.look) for _ in range(2)]
+    with compare.Gdb(cache) as gdb, looks[0] as plain, looks[1] as native:
+        samples = verdicts(gdb, plain, native, python, program)
+        with contextlib.closing(samples):
+            while count["stacks"] < choice.samples and time.monotonic() < end:
+                for verdict in next(samples):
+                    add_verdict(count, verdict)
 
 
 def is_good(count):
-    return count["agree"] >= WANTED * count["stacks"] and count["kept"] == count["stacks"]
+    return not count["lost_python"] and all(
+        count[apart + "agree"] >= WANTED * count[apart + "stacks"] for apart in ("", "waiting_")
+    )
 
 
 def line(program, python, count):
     stacks = max(1, count["stacks"])
     return (
         f"{program:<11}{python:<17}{count['stacks']:5} stacks  agree {count['agree'] / stacks:7.2%}"
-        f"  Python kept {count['kept'] / stacks:7.2%}  {'' if is_good(count) else 'FAILED'}"
+        f"  gdb lost {count['gdb_lost']:4}  Python lost {count['lost_python']}  {'' if is_good(count) else 'FAILED'}"
     )
 
 
@@ -104,10 +113,20 @@ def line(program, python, count):
 
 
 def load(path):
+    """{python: {program: count, or the reason why it cannot be had}}"""
     try:
-        return json.loads(path.read_text())
+        results = json.loads(path.read_text())
     except (OSError, ValueError):
         return {}
+    return {
+        python: {p: c if isinstance(c, str) else collections.Counter(c) for p, c in row.items()}
+        for python, row in results.items()
+    }
+
+
+def save(results, path):
+    path.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+    path.with_name("NATIVE.md").write_text(report(results))
 
 
 def cell(count):
@@ -115,25 +134,34 @@ def cell(count):
         return ""
     if isinstance(count, str):
         return "–"
-    share = 100 * count["agree"] / count["stacks"]
+    share = 100 * count["agree"] / max(1, count["stacks"])
     text = f"{share:.4g} % of {count['stacks']}"
-    return text if count["kept"] == count["stacks"] else f"{text}, **Python lost**"
+    return text if is_good(count) else f"**{text}**"
+
+
+def percent(part, whole):
+    return f"{100 * part / max(1, whole):.4g} %"
 
 
 def report(results):
     """A row for each interpreter, a column for each program."""
-    counts = [c for row in results.values() for c in row.values() if isinstance(c, dict)]
-    stacks, agree, kept = (sum(c[key] for c in counts) for key in ("stacks", "agree", "kept"))
+    counts = [c for row in results.values() for c in row.values() if not isinstance(c, str)]
+    total = sum(counts, collections.Counter())
     poor = sum(1 for c in counts if not is_good(c))
     lines = [
         "# Native frames beside gdb's",
         "",
         "`./dev native` stops a program, asks scry and gdb for the stacks of its threads, and lets it go on. A stack agrees if every",
-        "return address is the same, and Python's frames stand in the place of each call of the evaluator. In each cell: how many agree,",
-        "of how many stacks. A dash: the program cannot be had for that interpreter.",
+        "return address is the same, and Python's frames stand in the place of each call of the evaluator. In each cell: how many of the",
+        "working thread's stacks agree, of how many. A dash: the program cannot be had for that interpreter.",
         "",
-        f"In all: {agree:,} of {stacks:,} stacks agree ({100 * agree / max(1, stacks):.4g} %); {kept:,} kept all their Python frames"
-        f" ({100 * kept / max(1, stacks):.4g} %). Below {WANTED:.0%}, or with Python frames lost: {poor} of {len(counts)} cells.",
+        f"In all: {total['agree']:,} of {total['stacks']:,} stacks agree ({percent(total['agree'], total['stacks'])});"
+        f" without all their Python frames: {total['lost_python']:,}.",
+        f"Of threads that wait in a system call, which every program has as well: {total['waiting_agree']:,} of"
+        f" {total['waiting_stacks']:,} agree.",
+        f"Left out, {total['gdb_lost']:,} stacks where gdb took for return addresses what lies in no code: functions written by hand, in"
+        f" OpenBLAS, without unwind tables. Of these scry merged {total['gdb_lost_merged']:,} up to the outermost frame.",
+        f"Below {WANTED:.0%}, or with Python frames lost: {poor} of {len(counts)} cells.",
         "",
         "| interpreter | " + " | ".join(PROGRAMS) + " |",
         "|---|" + "---|" * len(PROGRAMS),
@@ -141,6 +169,9 @@ def report(results):
     for python in sorted(results, key=order):
         row = results[python]
         lines.append(f"| {python} | " + " | ".join(cell(row.get(p)) for p in PROGRAMS) + " |")
+    reasons = sorted({c for row in results.values() for c in row.values() if isinstance(c, str)})
+    if reasons:
+        lines += ["", "Not to be had:", *(f"- {reason}" for reason in reasons)]
     return "\n".join(lines) + "\n"
 
 
@@ -149,21 +180,12 @@ def order(name):
     return [int(part) for part in version.split(".")], name
 
 
-def add_to(results, python, program, count):
-    row = results.setdefault(python, {})
-    before = row.get(program)
-    if isinstance(before, dict) and not isinstance(count, str):
-        count = collections.Counter(before) + count
-    row[program] = count
-
-
 def parse():
     parser = argparse.ArgumentParser(description=__doc__)
     build = HERE.parent.parent / "build"
     parser.add_argument("--samples", type=int, default=1000, help="for each program, 1000")
-    parser.add_argument("--seconds", type=float, default=600, help="for each program at most")
+    parser.add_argument("--minutes", type=float, default=120, help="for all of it at most, 120")
     parser.add_argument("--python", action="append", default=[], metavar="ID")
-    parser.add_argument("--scry", default=os.environ.get("SCRY", str(build / "scry")))
     parser.add_argument("--look", default=str(build / "tests" / "native" / "native_look"))
     parser.add_argument("--results", type=Path, default=BENCH / "native.json")
     parser.add_argument("--anew", action="store_true", help="forget what was measured before")
@@ -171,25 +193,38 @@ def parse():
     return parser.parse_args()
 
 
+def cells(choice):
+    """A program on all interpreters before the next program."""
+    for program in choice.programs:
+        for python in pythons.found():
+            if not choice.python or python.id in choice.python:
+                yield program, python
+
+
 def main():
     choice = parse()
+    end = time.monotonic() + 60 * choice.minutes
     results = {} if choice.anew else load(choice.results)
     failed = False
     with tempfile.TemporaryDirectory(prefix="scry-gdb-") as cache:
-        for python in pythons.found():
-            if choice.python and python.id not in choice.python:
+        for program, python in cells(choice):
+            row = results.setdefault(python.id, {})
+            count = row.get(program) or collections.Counter()
+            if isinstance(count, str) or count["stacks"] >= choice.samples:
                 continue
-            for program in choice.programs:
-                try:
-                    count = count_one(choice, cache, python, program)
-                    failed |= not is_good(count)
-                    print(line(program, python.id, count), flush=True)
-                except pytest.skip.Exception as reason:
-                    count = str(reason)
-                    print(f"{program:<11}{python.id:<17}not run: {reason}", flush=True)
-                add_to(results, python.id, program, count)
-                choice.results.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
-                choice.results.with_name("NATIVE.md").write_text(report(results))
+            if time.monotonic() > end:
+                print("the time is over; the next run goes on from here")
+                return 2
+            try:
+                measure(choice, cache, python, program, count, end)
+                failed |= not is_good(count)
+                row[program] = count
+                print(line(program, python.id, count), flush=True)
+            except pytest.skip.Exception as reason:
+                row[program] = f"{program} on {python.id}: {reason}"
+                print(row[program], flush=True)
+            finally:
+                save(results, choice.results)
     return 1 if failed else 0
 
 

@@ -149,16 +149,29 @@ def test_inlined_functions_and_source_lines(scry, some_python, running, tmp_path
 
 @pytest.mark.parametrize("pointers", ["-fno-omit-frame-pointer", "-fomit-frame-pointer"])
 def test_a_module_without_unwind_tables(scry, some_python, running, tmp_path, pointers):
-    """Frame pointers lead through it; without them the native frames end there, and Python's are all there."""
+    """What its functions put onto the stack when they begin leads through it, with frame pointers or without."""
     module = building.extension(some_python, tmp_path, "-fno-asynchronous-unwind-tables", pointers)
     subprocess.run(["objcopy", "--remove-section", ".eh_frame", module], check=True)
+    process = running(some_python, "extension", module)
+    seen = dump_until(
+        scry, process.pid, lambda t: {"leaf", "call_many"} <= set(names(t)), "--native"
+    )
+    assert seen["native"] == "merged"
+    assert names(seen).index("call_many") > names(seen).index("leaf")
+    assert kept(seen)[-3:] == ["<lambda>", "main", "<module>"]
+
+
+@pytest.mark.parametrize("pointers", ["-fno-omit-frame-pointer", "-fomit-frame-pointer"])
+def test_a_module_without_unwind_tables_and_symbols(scry, some_python, running, tmp_path, pointers):
+    """Frame pointers lead through it; without them the native frames end there, and Python's are all there."""
+    module = building.extension(some_python, tmp_path, "-fno-asynchronous-unwind-tables", pointers)
+    subprocess.run(["objcopy", "--strip-all", "--remove-section", ".eh_frame", module], check=True)
     process = running(some_python, "extension", module)
     for _ in range(30):
         thread = compare.dump(scry, process.pid, "--native")[process.pid]
         assert kept(thread)[-3:] == ["<lambda>", "main", "<module>"]
         if pointers == "-fno-omit-frame-pointer" and "leaf" in names(thread):
             assert thread["native"] == "merged"
-            assert names(thread).index("call_many") > names(thread).index("leaf")
             return
         if pointers == "-fomit-frame-pointer" and thread["native"] == "cut":
             return
