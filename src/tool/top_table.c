@@ -19,20 +19,24 @@ const char *const top_sort_names[] = {
 
 /* ---- which rows, in which order ---- */
 
+/* Behind a name, where it is; not all native code has a line. */
+static void add_place(struct buf *text, const char *file, int32_t line)
+{
+    if (!*file)
+        return;
+    buf_add_str(text, " (");
+    text_add_printable(text, file);
+    if (line > 0)
+        buf_addf(text, ":%d", line);
+    buf_add_char(text, ')');
+}
+
 void top_table_place(struct buf *text, const struct tally_row *row, const struct top_view *view)
 {
     const char *file = view->full_filenames ? row->file : row->short_file;
     buf_reset(text);
     text_add_printable(text, row->name);
-    if (!*file)
-        file = row->module;
-    if (!*file)
-        return;
-    buf_add_str(text, " (");
-    text_add_printable(text, file);
-    if (row->line > 0)
-        buf_addf(text, ":%d", row->line);
-    buf_add_char(text, ')');
+    add_place(text, *file ? file : row->module, row->line);
 }
 
 void top_table_thread(struct buf *text, const struct tally_thread *thread)
@@ -255,11 +259,7 @@ void top_thread_line(struct buf *text, const struct tally_picture *p,
     if (text->len > from + 17)
         buf_add_char(text, ' ');
     text_add_printable(text, thread->where_name);
-    if (thread->where_file[0]) {
-        buf_add_str(text, " (");
-        text_add_printable(text, thread->where_file);
-        buf_addf(text, ":%d)", thread->where_line);
-    }
+    add_place(text, thread->where_file, thread->where_line);
     if (!thread->active && thread->wait[0]) {
         buf_add_str(text, " [");
         text_add_printable(text, thread->wait);

@@ -542,6 +542,13 @@ def test_native(tool):
         assert squeeze["own_seconds"] < 0.1 * squeeze["total_seconds"]
 
 
+def test_native_code_without_lines_is_shown_without(tool):
+    with target(COMPRESSES) as process:
+        done = tool("top", "--once", "--native", "-d", "1", "-p", process.pid)
+        assert re.search(r"deflate \(libz[^:]*\)", done.stdout)
+        assert ":0)" not in done.stdout
+
+
 def test_a_stream_of_lines(scry):
     """One line of JSON per interval, in the form that docs/api.md gives for the event stream, until the process ends."""
     openapi = json.loads((Path(__file__).parents[2] / "src/http/openapi.json").read_text())
