@@ -9,6 +9,7 @@
 
 #include "tool/text.h"
 #include "tool/traced.h"
+#include "tool/values.h"
 #include "util/json.h"
 
 /* Is the profile itself written to where standard output goes? */
@@ -39,8 +40,10 @@ static void put_rate(const struct voice *v, const struct sampler_options *option
 
 void report_waiting(const struct voice *v, int signal)
 {
-    fprintf(v->out, "%s%s waiting for signal %d (%s)\n", v->tool, v->as_py_spy ? ">" : ":", signal,
-            strsignal(signal));
+    char name[16];
+    value_signal_text(signal, name, sizeof(name));
+    fprintf(v->out, "%s%s waiting for a signal to begin: kill -%s %d\n", v->tool,
+            v->as_py_spy ? ">" : ":", name, getpid());
     fflush(v->out);
 }
 
@@ -96,6 +99,12 @@ static void report_idle(const struct voice *v, const struct sampler_options *opt
         fputs("no samples, because no thread was seen holding the GIL (without --gil every "
               "active thread is recorded, with --idle the waiting ones too)",
               v->out);
+    else if (options->choice.threads.count)
+        fprintf(
+            v->out,
+            "no samples, because no thread that was asked for %s (scry dump lists the threads%s)",
+            options->idle ? "was there" : "was there and ran",
+            options->idle ? "" : "; --idle records waiting ones too");
     else if (options->cpu)
         fputs("no samples, because no thread used the CPU (--idle instead of --mode cpu records "
               "waiting threads)",

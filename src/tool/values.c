@@ -95,12 +95,21 @@ int value_percent(const char *text, const char *option, double *ret_share, struc
     return -SCRY_E_USAGE;
 }
 
+static const struct {
+    const char *name;
+    int number;
+} known[] = {{"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"HUP", SIGHUP}, {"ALRM", SIGALRM}};
+
+void value_signal_text(int signal, char *to, size_t cap)
+{
+    snprintf(to, cap, "RTMIN+%d", signal - SIGRTMIN);
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
+        if (known[i].number == signal)
+            snprintf(to, cap, "%s", known[i].name);
+}
+
 int value_signal(const char *text, const char *option, int *ret_signal, struct error *err)
 {
-    static const struct {
-        const char *name;
-        int number;
-    } known[] = {{"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"HUP", SIGHUP}, {"ALRM", SIGALRM}};
     const char *name = strncasecmp(text, "SIG", 3) == 0 ? text + 3 : text;
     for (size_t i = 0; i < ARRAY_LEN(known); i++) {
         if (strcasecmp(name, known[i].name) == 0) {

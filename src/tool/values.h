@@ -15,6 +15,8 @@ int value_duration(const char *text, const char *option, scry_nsec *ret_duration
                    struct error *err);
 /* A signal that scry can be told something by. */
 int value_signal(const char *text, const char *option, int *ret_signal, struct error *err);
+/* Such a signal as kill takes it, without SIG. */
+void value_signal_text(int signal, char *to, size_t cap);
 int value_number(const char *text, const char *option, uint32_t *ret_number, struct error *err);
 /* The index of `text` in a list that ends with NULL, without regard to case. */
 int value_choice(const char *text, const char *option, const char *const *choices, int *ret_index,

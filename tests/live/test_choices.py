@@ -50,7 +50,16 @@ def test_threads_by_name_and_number(python, tmp_path):
         assert stacks and share(stacks, "worker-plainly") == 1
         stacks = record(target, tmp_path / "3", "--thread", tid, "--thread", "worker-compute")
         assert 0 < share(stacks, "plainly (") < 1
-        assert not record(target, tmp_path / "4", "--thread", "nobody", seconds="0.2")
+
+
+@NEW
+def test_nothing_of_a_thread_that_is_not_there(python, tmp_path):
+    """The process is not idle, and is not said to be."""
+    with program(python, "compute") as target:
+        flags = ["-p", target.pid, "-d", "0.2", "--thread", "nobody", "-f", "raw", "-o", "-"]
+        done = harness.scry("record", *flags)
+        assert done.stdout == ""
+        assert "no thread that was asked for" in done.stderr and "was idle" not in done.stderr
 
 
 @NEW
@@ -136,7 +145,7 @@ def test_begins_and_rests_on_signals(python, tmp_path):
         flags += ["--start-on", "USR2", "--stop-on", "SIGRTMIN+3"]
         process = harness.start_scry("record", *flags)
         try:
-            assert "waiting for signal" in process.stderr.readline()
+            assert f": kill -USR2 {process.pid}\n" in process.stderr.readline()
             process.send_signal(signal.SIGUSR2)
             assert "sampling process" in process.stderr.readline()
             until_seen(process, out, "compute (choose.py")
