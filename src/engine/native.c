@@ -1,5 +1,6 @@
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "engine/native_private.h"
 
@@ -7,6 +8,7 @@
 #define WINDOW_MIN    (4u << 10)
 #define WINDOW_MAX    (8u << 20)
 #define WINDOW_SPARE  (4u << 10) /* beyond what was needed last time */
+#define PAGES_AT_ONCE 64
 #define RED_ZONE      128 /* below the stack pointer; a function that returns has just left it there */
 #define REFRESH_EVERY (2 * SCRY_NSEC_PER_SEC) /* libraries that were replaced by others */
 #define REFRESH_SOON  (10 * 1000 * 1000ULL)   /* after an address that nobody knows */
@@ -139,6 +141,29 @@ static bool reserve_copy(struct native *n, size_t len)
     return true;
 }
 
+/* As much as can be read, page by page. The end of a stack may be guarded without a mapping of its
+ * own (MADV_GUARD_INSTALL, glibc 2.42): then the map goes on where the memory does not. */
+static size_t copy_pages(struct native *n, scry_addr sp, size_t len)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    for (size_t done = 0; done < len;) {
+        struct mem_range ranges[PAGES_AT_ONCE];
+        size_t at = done;
+        int count = 0;
+        while (at < len && count < PAGES_AT_ONCE) {
+            size_t part = page - ((sp + at) & (page - 1));
+            part = part < len - at ? part : len - at;
+            ranges[count++] = (struct mem_range){sp + at, n->copy + at, part};
+            at += part;
+        }
+        int whole = mem_readv(n->modules.mem, ranges, count);
+        if (whole < count)
+            return whole > 0 ? (size_t)(ranges[whole].addr - sp) : done;
+        done = at;
+    }
+    return len;
+}
+
 static bool copy_stack(struct native *n, struct native_thread *t, scry_addr sp)
 {
     if (sp - t->stack_start >= RED_ZONE)
@@ -147,8 +172,10 @@ static bool copy_stack(struct native *n, struct native_thread *t, scry_addr sp)
     if (!reserve_copy(n, len))
         return false;
     if (mem_read(n->modules.mem, sp, n->copy, len) < 0) {
-        t->stack_end = 0; /* the memory is another by now: look it up again */
-        return false;
+        len = copy_pages(n, sp, len);
+        t->stack_end = len ? sp + len : 0; /* 0: the memory is another by now, look it up again */
+        if (!len)
+            return false;
     }
     n->stack = (struct stack_copy){.start = sp, .len = len, .data = n->copy};
     return true;

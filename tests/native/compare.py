@@ -23,8 +23,9 @@ import bare
 HERE = Path(__file__).resolve().parent
 PATIENCE = 120.0
 
-EVALUATOR = re.compile(r"(_PyEval_EvalFrameDefault|_TAIL_CALL_\w+)(\W|$)")
-OLD_EVALUATOR = re.compile(r"PyEval_EvalFrameEx(\W|$)")
+# Also its parts (".cold"), but not the stub that leads to it (gdb's "@plt").
+EVALUATOR = re.compile(r"(_PyEval_EvalFrameDefault|_TAIL_CALL_\w+)(?![\w@])")
+OLD_EVALUATOR = re.compile(r"PyEval_EvalFrameEx(?![\w@])")
 
 
 class Gdb:

@@ -188,7 +188,9 @@ def parse():
     parser.add_argument("--python", action="append", default=[], metavar="ID")
     parser.add_argument("--look", default=str(build / "tests" / "native" / "native_look"))
     parser.add_argument("--results", type=Path, default=BENCH / "native.json")
-    parser.add_argument("--anew", action="store_true", help="forget what was measured before")
+    parser.add_argument(
+        "--anew", action="store_true", help="forget what was measured of these before"
+    )
     parser.add_argument("programs", nargs="*", default=PROGRAMS)
     return parser.parse_args()
 
@@ -204,7 +206,10 @@ def cells(choice):
 def main():
     choice = parse()
     end = time.monotonic() + 60 * choice.minutes
-    results = {} if choice.anew else load(choice.results)
+    results = load(choice.results)
+    if choice.anew:
+        for program, python in cells(choice):
+            results.get(python.id, {}).pop(program, None)
     failed = False
     with tempfile.TemporaryDirectory(prefix="scry-gdb-") as cache:
         for program, python in cells(choice):

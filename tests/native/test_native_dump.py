@@ -95,6 +95,14 @@ def test_merged_stacks_are_what_gdb_sees(python, scry, gdb, running, tmp_path):
     assert len(wrong) <= 1, "\n".join(f"{v.program}\n{v.detail}" for v in wrong)
 
 
+def test_stacks_side_by_side(python, scry, running):
+    """Newer C libraries guard the end of a stack without a mapping of its own: what lies beyond cannot be read."""
+    process = running(python, "threads")
+    threads = compare.dump(scry, process.pid, "--native")
+    assert len(threads) == 10
+    assert {thread["native"] for thread in threads.values()} == {"merged"}
+
+
 def test_a_recording_has_native_frames_in_their_place(python, scry, running, tmp_path):
     process = running(python, "compress")
     stats = tmp_path / "stats.json"

@@ -144,6 +144,23 @@ def sleep():
     return lambda: time.sleep(1000)
 
 
+def threads():
+    """Their stacks lie side by side."""
+    inside = [threading.Event() for _ in range(8)]
+
+    def wait(event):
+        event.set()
+        time.sleep(1e6)
+
+    for event in inside:
+        thread = threading.Thread(target=wait, args=(event,))
+        thread.daemon = True
+        thread.start()
+    for event in inside:
+        event.wait()
+    return lambda: time.sleep(1000)
+
+
 def main():
     work = globals()[sys.argv[1]]()
     waits = threading.Thread(target=lambda: time.sleep(1e6), name="waits")
