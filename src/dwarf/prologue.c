@@ -24,9 +24,9 @@ struct instruction {
     bool wide;   /* on 64 bits */
     bool narrow; /* on 16, or one of the SSE operations that use the same prefix */
     unsigned reg, rm;
-    bool has_modrm, is_memory, on_stack; /* on_stack: its memory is at rsp + value */
-    int32_t value;                       /* displacement of memory, else immediate operand */
-    int32_t immediate;
+    bool has_modrm, is_memory;
+    bool on_stack, beside; /* its memory is at rsp + value, or that far from the code */
+    int32_t value, immediate;
 };
 
 static int32_t number_at(const unsigned char *p, size_t size)
@@ -43,6 +43,12 @@ static int32_t number_at(const unsigned char *p, size_t size)
 static bool is_in(const uint16_t set[16], uint8_t opcode)
 {
     return set[opcode >> 4] >> (opcode & 15) & 1;
+}
+
+/* By an address that lies beside the code, to the function proper: that one returns. */
+static bool is_stub_jump(const struct instruction *i)
+{
+    return i->map == 0 && i->opcode == 0xff && (i->reg & 7) == 4 && i->beside;
 }
 
 /* Bytes of the immediate operand; -1 for an instruction that is not known here. */
@@ -75,8 +81,8 @@ static int immediate_size(const struct instruction *i)
         return i->narrow ? -1 : 4;
     case 0xf7: /* test has one, not, neg, mul, div have none */
         return !first_two ? 0 : i->narrow ? -1 : 4;
-    case 0xff: /* inc and dec; not calls, jumps and push */
-        return first_two ? 0 : -1;
+    case 0xff: /* inc and dec, and the jump of a stub; not calls, other jumps and push */
+        return first_two || is_stub_jump(i) ? 0 : -1;
     default:
         return -1;
     }
@@ -110,6 +116,7 @@ static size_t read_operands(struct instruction *i, const unsigned char *p, size_
             size = 4;
         used++;
     } else if (mod == 0 && rm == 5) {
+        i->beside = true;
         size = 4;
     }
     if (len < used + size)
@@ -267,7 +274,7 @@ static bool enters(const struct instruction *i, struct frame_shape *f, struct ru
     } else if (is_one_byte(i, 0x89) && i->wide && i->on_stack && !f->aligned &&
                i->value < f->depth - 8) {
         add_saved(rule, i->reg, i->value - f->depth);
-    } else if (is_pop(i) || is_one_byte(i, 0xc3) || moves_sp_otherwise(i)) {
+    } else if (is_pop(i) || is_one_byte(i, 0xc3) || is_stub_jump(i) || moves_sp_otherwise(i)) {
         return false;
     }
     return f->depth > 0 && f->depth < MAX_DEPTH;
@@ -301,7 +308,7 @@ static bool rule_to_end(struct code_bytes code, struct rule *ret)
         struct instruction i = decode(code.data + at, code.len - at);
         if (!i.len || is_jump(&i) || is_push(&i))
             return false;
-        if (is_one_byte(&i, 0xc3))
+        if (is_one_byte(&i, 0xc3) || is_stub_jump(&i))
             break;
         if (is_pop(&i)) {
             add_saved(ret, i.reg, depth);
@@ -328,7 +335,7 @@ static bool rule_to_end(struct code_bytes code, struct rule *ret)
 
 bool prologue_rule(struct code_bytes before, struct code_bytes next, struct rule *ret)
 {
-    return rule_to_end(next, ret) || rule_from_start(before, ret);
+    return rule_to_end(next, ret) || (before.data && rule_from_start(before, ret));
 }
 
 #else

@@ -15,8 +15,9 @@ struct code_bytes {
     size_t len;
 };
 
-/* The rule at an instruction, given what was executed before it since the function began, and what
- * comes next (nothing, if that is not to be looked at). False when it cannot be told. */
+/* The rule at an instruction, given what was executed before it since the function began (NULL if it
+ * is not known where), and what comes next (nothing, if that is not to be looked at). False when it
+ * cannot be told. */
 bool prologue_rule(struct code_bytes before, struct code_bytes next, struct rule *ret);
 
 #endif

@@ -44,38 +44,54 @@ static Dwarf_Frame *look_up(Dwarf_CFI *cfi, uint64_t addr)
     return cfi && dwarf_cfi_addrframe(cfi, addr, &frame) == 0 ? frame : NULL;
 }
 
-/* For code without tables. `exact`: addr is an instruction, not the last byte of a call. */
+/* For code without tables. `exact`: addr is an instruction, not the last byte of a call. Code without
+ * symbols, too: stubs, some of them made at run time, lead straight to their end. */
 static void guess_rule(struct unwinder *u, const struct module *module, scry_addr addr, bool exact,
                        struct rule *ret)
 {
     unsigned char before[PROLOGUE_BYTES], next[PROLOGUE_BYTES];
+    struct mem *mem = u->modules->mem;
     const struct symbol *function = symbol_at(u->modules, module, addr);
-    if (!function)
-        return;
-    scry_addr start = function->addr + module->bias;
-    size_t past = (size_t)(addr - start), ahead = (size_t)(module->end - addr);
-    struct code_bytes code = {before, past < sizeof(before) ? past : sizeof(before)};
-    struct code_bytes rest = {next, exact ? ahead < sizeof(next) ? ahead : sizeof(next) : 0};
-    if (mem_read(u->modules->mem, start, before, code.len) < 0 ||
-        mem_read(u->modules->mem, addr, next, rest.len) < 0 || !prologue_rule(code, rest, ret))
-        *ret = (struct rule){.kind = RULE_NONE};
+    struct code_bytes code = {0}, rest = {0};
+    if (function) {
+        scry_addr start = function->addr + module->bias;
+        size_t past = (size_t)(addr - start);
+        code = (struct code_bytes){before, past < sizeof(before) ? past : sizeof(before)};
+        if (mem_read(mem, start, before, code.len) < 0)
+            return;
+    }
+    if (exact) {
+        size_t ahead = (size_t)(module->end - addr);
+        rest = (struct code_bytes){next, ahead < sizeof(next) ? ahead : sizeof(next)};
+        if (mem_read(mem, addr, next, rest.len) < 0)
+            return;
+    }
+    struct rule rule;
+    if (prologue_rule(code, rest, &rule))
+        *ret = rule;
 }
 
-static void make_rule(struct unwinder *u, scry_addr addr, bool exact, struct rule *ret)
+static Dwarf_Frame *find_frame(struct unwinder *u, const struct module *module, scry_addr addr)
 {
-    *ret = (struct rule){.kind = RULE_NONE};
-    const struct module *module = modules_find(u->modules, addr);
-    if (!module || !module->has_bias)
-        return;
+    if (!module->has_bias)
+        return NULL;
     struct binary *b = module->binary;
     Dwarf_Frame *frame = look_up(b->eh_frame, addr - module->bias);
     if (!frame && !b->debug)
         b->debug = debug_info_new(u->modules, b);
     if (!frame && b->debug)
         frame = look_up(debug_info_cfi(b->debug), addr - module->bias);
+    return frame;
+}
+
+static void make_rule(struct unwinder *u, scry_addr addr, bool exact, struct rule *ret)
+{
+    *ret = (struct rule){.kind = RULE_NONE};
+    const struct module *module = modules_find(u->modules, addr);
+    Dwarf_Frame *frame = module ? find_frame(u, module, addr) : NULL;
     if (frame)
         rule_compile(frame, ret);
-    else
+    else if (module)
         guess_rule(u, module, addr, exact, ret);
 }
 

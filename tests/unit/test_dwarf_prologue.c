@@ -13,7 +13,8 @@
 
 enum { RBX = 3, RBP = 6, R12 = 12, R15 = 15 };
 
-static const struct code_bytes nothing;
+static const struct code_bytes nothing = {(const unsigned char *)"", 0};
+static const struct code_bytes unknown;
 
 /* Code up to the instruction that is asked for, or from there on. */
 #define AFTER(...)                                                                                 \
@@ -122,6 +123,31 @@ static void on_the_way_out_the_rest_counts(void **state)
     assert_rule(&rule, REGISTER_SP, 16);
 }
 
+static void a_stub_is_left_where_it_leads(void **state)
+{
+    (void)state;
+    struct rule rule;
+    /* endbr64; mov 0x1000(%rip),%r10; jmp *0x1000(%rip) */
+    assert_true(prologue_rule(unknown,
+                              AFTER(0xf3, 0x0f, 0x1e, 0xfa, 0x4c, 0x8b, 0x15, 0, 0x10, 0, 0, 0xff,
+                                    0x25, 0, 0x10, 0, 0, 0xcc),
+                              &rule));
+    assert_rule(&rule, REGISTER_SP, 8);
+    /* call *0x1000(%rip); ret */
+    assert_false(prologue_rule(unknown, AFTER(0xff, 0x15, 0, 0x10, 0, 0, 0xc3), &rule));
+}
+
+static void of_an_unknown_function_only_the_end_can_be_told(void **state)
+{
+    (void)state;
+    struct rule rule;
+    assert_false(prologue_rule(unknown, nothing, &rule));
+    assert_false(prologue_rule(unknown, AFTER(0x53, 0xe8, 0, 0, 0, 0), &rule));
+    /* pop %rbx; ret */
+    assert_true(prologue_rule(unknown, AFTER(0x5b, 0xc3), &rule));
+    assert_rule(&rule, REGISTER_SP, 16);
+}
+
 static void what_is_not_known_ends_the_reading(void **state)
 {
     (void)state;
@@ -166,6 +192,8 @@ int main(void)
         cmocka_unit_test(an_aligned_stack_is_left_by_the_register_that_keeps_it),
         cmocka_unit_test(a_frame_pointer_is_used),
         cmocka_unit_test(on_the_way_out_the_rest_counts),
+        cmocka_unit_test(a_stub_is_left_where_it_leads),
+        cmocka_unit_test(of_an_unknown_function_only_the_end_can_be_told),
         cmocka_unit_test(what_is_not_known_ends_the_reading),
         cmocka_unit_test(any_bytes_do_no_harm),
     };
