@@ -159,8 +159,9 @@ def report(results):
         f" without all their Python frames: {total['lost_python']:,}.",
         f"Of threads that wait in a system call, which every program has as well: {total['waiting_agree']:,} of"
         f" {total['waiting_stacks']:,} agree.",
-        f"Left out, {total['gdb_lost']:,} stacks where gdb took for return addresses what lies in no code: functions written by hand, in"
-        f" OpenBLAS, without unwind tables. Of these scry merged {total['gdb_lost_merged']:,} up to the outermost frame.",
+        f"Left out, {total['gdb_lost']:,} stacks where gdb took for return addresses what lies in no code: functions without unwind tables,",
+        "written by hand, in OpenBLAS and libffi. Of these scry merged"
+        f" {total['gdb_lost_merged']:,} up to the outermost frame.",
         f"Below {WANTED:.0%}, or with Python frames lost: {poor} of {len(counts)} cells.",
         "",
         "| interpreter | " + " | ".join(PROGRAMS) + " |",
