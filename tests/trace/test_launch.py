@@ -176,6 +176,66 @@ def test_a_name_that_is_never_met_is_reported(run_newest):
     assert "'__main__.nothing' was never met" in done.stderr and "'__main__.f'" not in done.stderr
 
 
+def test_named_functions_are_found_where_the_program_has_them(run_few):
+    """Under the name that a package gives them, and in the main program, whatever else has a function of that name."""
+    run_few.file("pkg/__init__.py", "from .inner import found as given\ndef main(): return 'no'\n")
+    run_few.file("pkg/inner.py", "def found(): return 1\n")
+    run_few.file(
+        "pkg/__main__.py",
+        "import sys\n"
+        "import pkg\n"
+        "def main(): return pkg.given()\n"
+        "pkg.main()\n"
+        "main()\n"
+        "pkg.given()\n"
+        "assert type(sys.meta_path[0]).__module__ != 'scry.trace.sparse', sys.meta_path\n"
+        "assert 'exec_module' not in vars(pkg.__spec__.loader)\n",
+    )
+    out = run_few.folder / "out.pftrace"
+    for name, names in {
+        "pkg.given": ["found", "found"],
+        "__main__.main": ["main", "found"],
+        "pkg.main": ["main"],
+        "pkg.inner.found": ["found", "found"],
+    }.items():
+        words = ["-m", "scry.trace", "-o", out, "--trace-sparse", name, "-m", "pkg"]
+        done = run_few.words(*words)
+        assert perfetto.load(out).names() == names, (name, done.stderr)
+
+
+def test_the_one_of_several_definitions_that_holds_is_traced(run_few):
+    program = run_few.file(
+        "several.py",
+        "import typing\n"
+        "@typing.overload\n"
+        "def f(n: int) -> int: ...\n"
+        "@typing.overload\n"
+        "def f(n: str) -> str: ...\n"
+        "def f(n): return n\n"
+        "f(1)\n",
+    )
+    out = run_few.folder / "out.pftrace"
+    run_few.words("-m", "scry.trace", "-o", out, "--trace-sparse", "__main__.f", program)
+    assert perfetto.load(out).names() == ["f"]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    {
+        "math.sin": "it is written in C",
+        "json.nothing": "module 'json' has no 'nothing'",
+        "json.JSONDecodeError": "it is a class; name a method",
+        "json.__doc__": "which is not callable",
+        "no_such_module.f": "was never met",
+    }.items(),
+)
+def test_why_a_name_leads_nowhere_is_said(run_newest, name, reason):
+    program = run_newest.file("why.py", "import json, math\n")
+    words = ["-m", "scry.trace", "-o", "out.json", "--trace-sparse", name, program]
+    done = run_newest.words(*words)
+    assert reason in done.stderr and name in done.stderr
+
+
 def test_a_site_customisation_of_the_program_still_runs(run_newest):
     run_newest.file("site/sitecustomize.py", "import builtins\nbuiltins.customised = True\n")
     program = run_newest.file(
@@ -343,6 +403,10 @@ def test_attach(there, tmp_path):
                     for n in names
                 ]
                 assert names.count("serve") > 3, done.stderr
+            words = ["-m", "scry.trace", "-p", str(process.pid), "-d", "0.5", "-o", "out.pftrace"]
+            done = run.words(*words, "--trace-sparse", "__main__.serve")
+            (names,) = names_by_process(tmp_path / "out.pftrace").values()
+            assert set(names) == {"serve", "builtins.sum"}, done.stderr
             assert process.poll() is None
         finally:
             process.kill()

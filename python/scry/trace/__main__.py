@@ -164,8 +164,8 @@ class Reporter:
 
     def finish(self, family: children.Family) -> bool:
         paths = family.paths()
-        for name in _unmet(family):
-            print(f"scry: trace_sparse: '{name}' was never met", file=sys.stderr)
+        for reason in _unmet(family):
+            print(f"scry: {reason}", file=sys.stderr)
         if not paths:
             print(
                 "scry: nothing was recorded: no Python 3.8 or later ran in the program, or it was started "
@@ -199,10 +199,19 @@ def _recover(folder: str, reporter: Reporter) -> int:
 
 
 def _unmet(family: children.Family) -> list[str]:
-    """Names that no process has met."""
-    notes = [set(path.read_text().splitlines()) for path in Path(family.folder).glob("*.unmet")]
+    """Of names that no process has met, why."""
+    notes = [
+        dict(line.split("\t", 1) for line in path.read_text().splitlines())
+        for path in Path(family.folder).glob("*.unmet")
+    ]
     images = {Path(path).name.split("-")[0] for path in family.paths()}
-    return sorted(set.intersection(*notes)) if notes and len(notes) == len(images) else []
+    if not notes or len(notes) != len(images):
+        return []
+    everywhere = sorted(set.intersection(*map(set, notes)))
+    return [
+        next(filter(None, (note[name] for note in notes)), f"trace_sparse: '{name}' was never met")
+        for name in everywhere
+    ]
 
 
 def _launch(command: list[str], options: tracer.Options, reporter: Reporter) -> int:
