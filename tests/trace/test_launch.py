@@ -51,6 +51,30 @@ def test_children_are_in_the_same_trace(run_few):
     assert [name for name in os.listdir(run_few.folder) if "part" in name] == []
 
 
+def test_parent_and_child_keep_their_names_after_a_fork(run_few):
+    """What the child calls before it has a trace of its own must not be written over what its parent calls; and calls
+    that began before the fork have names in the child."""
+    program = run_few.file(
+        "forks.py",
+        "import os\n"
+        "def at_fork(): return [chr(97), sorted('b'), max(1, 2)]\n"
+        "os.register_at_fork(after_in_child=at_fork)\n"
+        "def outer():\n"
+        "    pid = os.fork()\n"
+        "    for i in range(100): exec(f'def after_{i}(): return {i}\\nafter_{i}()')\n"
+        "    if pid == 0: os._exit(0)\n"
+        "    os.waitpid(pid, 0)\n"
+        "outer()\n",
+    )
+    out = run_few.folder / "out.pftrace"
+    run_few.words("-m", "scry.trace", "-o", out, program)
+    found = names_by_process(out)
+    assert len(found) == 2
+    for names in found.values():
+        assert "?" not in names and {"outer", "after_0", "after_99"} <= set(names)
+        assert [n for n in names if n.startswith("after_")] == [f"after_{i}" for i in range(100)]
+
+
 def test_times_of_children_are_on_one_clock(run_newest):
     program = run_newest.file(
         "clock.py",
@@ -114,7 +138,7 @@ def test_what_a_program_that_died_has_streamed_can_be_recovered(scry, run_newest
     assert done.returncode and not (run_newest.folder / "out.pftrace").exists()
     again = ["-m", "scry.trace", "-o", "out.pftrace", "--recover"]
     done = run_newest.words(*again, parts)
-    assert "did not end by themselves" in done.stderr
+    assert "ended at once (os._exit, a signal or a crash)" in done.stderr
     (names,) = names_by_process(run_newest.folder / "out.pftrace").values()
     assert names.count("work") == 100
     for folder, text in (("nothing", "there is no folder"), (".", "no part of a trace is in")):

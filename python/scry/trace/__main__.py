@@ -179,7 +179,8 @@ class Reporter:
         self.say(f"wrote '{saved.path}': {saved.sentence()}; {output.hint(saved.path)}")
         if saved.unfinished:
             self.say(
-                f"{saved.unfinished} of the processes did not end by themselves: what they did until then is there"
+                f"{saved.unfinished} of {saved.processes} processes ended at once (os._exit, a signal or a crash) or still run: "
+                "what they did until then is there"
             )
         return True
 
