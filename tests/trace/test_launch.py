@@ -227,6 +227,15 @@ def test_named_functions_are_found_where_the_program_has_them(run_few):
         assert perfetto.load(out).names() == names, (name, done.stderr)
 
 
+def test_a_main_program_that_another_one_runs_is_found(run_newest):
+    program = run_newest.file("shown.py", "def inner(): return 1\ninner()\n")
+    out = run_newest.folder / "out.pftrace"
+    words = ["-m", "scry.trace", "-o", out, "--trace-sparse", "__main__.inner", "-m"]
+    for runner in (["cProfile", program], ["trace", "--count", "-C", "counts", program]):
+        run_newest.words(*words, *runner)
+        assert perfetto.load(out).names() == ["inner"], runner
+
+
 def test_the_one_of_several_definitions_that_holds_is_traced(run_few):
     program = run_few.file(
         "several.py",

@@ -176,10 +176,9 @@ class Pending:
             return
 
         def exec_module(module: types.ModuleType) -> None:
-            del loader.exec_module
+            vars(loader).pop("exec_module", None)
             loader.exec_module(module)
-            with contextlib.suppress(Exception):
-                self._loaded(module.__name__, module)
+            self._loaded(module.__name__, module)
 
         with contextlib.suppress(AttributeError):
             loader.exec_module = exec_module
@@ -192,18 +191,27 @@ class Pending:
                     self._meet(name, [code_of(found, name)])
                 except NotTraceable as error:
                     self.reasons[name] = str(error)
+                except Exception as error:  # of the module's own __getattr__()
+                    self.reasons[name] = f"trace_sparse: '{name}' cannot be looked up: {error!r}"
 
 
 def _has_begun(name: str) -> bool:
-    return not name.startswith("__main__.") or hasattr(sys.modules["__main__"], "__file__")
+    return not name.startswith("__main__.") or hasattr(sys.modules.get("__main__"), "__file__")
+
+
+MAIN = ("__main__", "__mp_main__")  # the latter in processes that multiprocessing has started
 
 
 def _is_main(caller: types.FrameType | None) -> bool:
-    """Of code that is about to be run: by the interpreter itself, or by runpy in its place."""
+    """Of code that is about to be run: by the interpreter itself, or in its place by runpy, a profiler, a debugger, who have
+    the namespace of the main program at hand for that."""
     if caller is None:
         return True
-    run = caller.f_code.co_name == "_run_code" and caller.f_globals.get("__name__") == "runpy"
-    return run and caller.f_locals.get("mod_name") in ("__main__", "__mp_main__")
+    for value in caller.f_locals.values():
+        space = vars(value) if isinstance(value, types.ModuleType) else value
+        if isinstance(space, dict) and space.get("__name__") in MAIN:
+            return True
+    return False
 
 
 def _matching(name: str, code: types.CodeType, main: bool) -> Iterator[types.CodeType]:
