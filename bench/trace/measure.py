@@ -258,6 +258,36 @@ class Row:
             self.best[label] = min(self.best[label], taken / self.calls)
 
 
+class Pairs:
+    """As a row, where a hundredth counts: each round is a comparison of its own, with bare in the same few milliseconds, so
+    that a processor that is slower for a while is so for both. What a round says is the share that each took more."""
+
+    def __init__(self, kinds, work):
+        self.kinds, self.work = kinds, work
+        self.best = {label: [] for label in kinds if label != rows.BARE}
+
+    def turn(self, number):
+        labels = list(self.kinds)
+        first = number % len(labels)
+        taken = {
+            label: self.timed(self.kinds[label]()) for label in labels[first:] + labels[:first]
+        }
+        for label, shares in self.best.items():
+            shares.append(round(taken[label] / taken[rows.BARE] - 1, 5))
+
+    def timed(self, tracer):
+        tracer.start()
+        self.work()
+        taken = float("inf")
+        for _ in range(3):  # what comes between does so in one of them, mostly
+            begun = cpu_clock()
+            self.work()
+            taken = min(taken, cpu_clock() - begun)
+        tracer.stop()
+        tracer.clear()
+        return taken
+
+
 def per_call():
     found = {}
     for name, work in WORK.items():
@@ -285,40 +315,82 @@ def excluded():
     }
 
 
-def toggled(tracer, between):
-    begun = cpu_clock()
-    for _ in range(200):
-        tracer.pause()
-        between()
-        tracer.resume()
-    return (cpu_clock() - begun) / 200
+PAIRS = 200
 
 
 def nothing():
     pass
 
 
+class Toggling:
+    """pause() and resume() as a pair, with work between them whose own time is not counted: bare has its turn beside it."""
+
+    def __init__(self, label, work):
+        self.tracer, self.work = TRACERS[label](True), work
+        self.bare = self.best = float("inf")
+
+    def turn(self):
+        self.bare = min(self.bare, self.alone())
+        self.tracer.start()
+        self.best = min(self.best, self.toggled(self.tracer.tracer))
+        self.tracer.stop()
+        self.tracer.clear()
+
+    def alone(self):
+        work = self.work
+        begun = cpu_clock()
+        for _ in range(PAIRS):
+            work()
+        return (cpu_clock() - begun) / PAIRS
+
+    def toggled(self, tracer):
+        work = self.work
+        begun = cpu_clock()
+        for _ in range(PAIRS):
+            tracer.pause()
+            work()
+            tracer.resume()
+        return (cpu_clock() - begun) / PAIRS
+
+
 def toggling():
-    """pause() and resume(), as a pair, with nothing between, and with a hundred calls, whose own time is not counted."""
-    found = {}
-    works = {rows.NOTHING: nothing, rows.HUNDRED: lambda: methods(100)}
-    for name, work in works.items():
-        bare = float("inf")
-        for _ in range(ROUNDS):
-            begun = cpu_clock()
-            for _ in range(200):
-                work()
-            bare = min(bare, (cpu_clock() - begun) / 200)
-        found[name] = {}
-        for label in (rows.SCRY, rows.VIZTRACER):
-            if label in TRACERS:
-                tracer = TRACERS[label](True)
-                tracer.start()
-                times = [toggled(tracer.tracer, work) for _ in range(ROUNDS)]
-                tracer.stop()
-                tracer.clear()
-                found[name][label] = min(times) - bare
-    return found
+    labels = [label for label in (rows.SCRY, rows.VIZTRACER) if label in TRACERS]
+    works = {rows.between(n): functools.partial(methods, n) if n else nothing for n in rows.BETWEEN}
+    table = {
+        name: {label: Toggling(label, work) for label in labels} for name, work in works.items()
+    }
+    for _ in range(ROUNDS):
+        for row in table.values():
+            for one in row.values():
+                one.turn()
+    return {
+        name: {label: one.best - one.bare for label, one in row.items()}
+        for name, row in table.items()
+    }
+
+
+def restarting():
+    """What the interpreter takes to turn events on again that were turned off one by one, with nothing else done."""
+    if not monitoring:
+        return None
+    hook, best = Empty(True), float("inf")
+    hook.start()
+    for _ in range(10 * ROUNDS):
+        begun = cpu_clock()
+        for _ in range(20):
+            monitoring.restart_events()
+        best = min(best, (cpu_clock() - begun) / 20)
+    hook.stop()
+    return best
+
+
+def instructions_below():
+    """Of the functions on this stack: what the interpreter goes through when events are turned on."""
+    frame, codes = sys._getframe(), set()
+    while frame:
+        codes.add(frame.f_code)
+        frame = frame.f_back
+    return sum(len(code.co_code) // 2 for code in codes)
 
 
 def never():
@@ -338,8 +410,7 @@ def sparse():
         rows.ALIVE: lambda: Scry(True, trace_sparse="__main__.never_a_generator"),
     }
     return {
-        name: Row(kinds, WORK[name], 1, warm=True)
-        for name in ("fib", "qsort", "methods", "in C", "generators")
+        name: Pairs(kinds, WORK[name]) for name in ("fib", "qsort", "methods", "in C", "generators")
     }
 
 
@@ -377,7 +448,7 @@ def saving():
     return found
 
 
-TURNS = {"sparse": 3}  # where a difference of a hundredth counts
+TURNS = {"sparse": 4}
 
 
 def in_turns(tables):
@@ -399,5 +470,6 @@ facts = {
     "ahead": ahead,
     "viztracer": getattr(viztracer, "__version__", None),
 }
+facts.update(stack=instructions_below(), restart=restarting())
 tables = in_turns({"calls": per_call(), "excluded": excluded(), "sparse": sparse()})
 print(json.dumps({**facts, **tables, "toggling": toggling(), "saving": saving()}))

@@ -5,8 +5,8 @@ BARE, AGAIN, EMPTY = "bare", "bare again", "empty"
 SCRY, VIZTRACER, CPROFILE = "scry", "viztracer", "cProfile"
 ALIVE = "scry, a named generator is alive"
 
-# pause() and resume(): what is done between them.
-NOTHING, HUNDRED = "nothing between", "100 calls between"
+# pause() and resume(): calls between them.
+BETWEEN = (0, 10, 100, 1000)
 
 # Saving: scry by format, viztracer by its method.
 FORMATS = ("json", "pftrace", "scry")
@@ -16,6 +16,10 @@ WAYS = ("save", "dump")
 def calls(name, c):
     """A piece of work, with or without calls of functions in C."""
     return f"{name}, {'C calls too' if c else 'Python calls'}"
+
+
+def between(calls):
+    return f"{calls:,} calls between" if calls else "nothing between"
 
 
 def saved(suffix):

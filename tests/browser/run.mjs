@@ -59,9 +59,12 @@ async function main() {
     execFileSync(process.env.SCRY_TRACE_PYTHON, [new URL('../trace/traced.py', import.meta.url).pathname, join(folder, file)]);
     return file;
   };
+  /* One of every kind, in several formats: { kind: [files] }. */
+  const kinds = () => JSON.parse(execFileSync(process.env.SCRY_TRACE_PYTHON,
+    [new URL('../trace/kinds.py', import.meta.url).pathname, folder], { encoding: 'utf8' }));
   const browser = await launch(chromium);
   const tools = {
-    folder, make, compare, trace, settled, read: (file) => readFileSync(join(folder, file), 'utf8'),
+    folder, make, compare, trace, kinds, settled, read: (file) => readFileSync(join(folder, file), 'utf8'),
     open: (file, options) => open(browser, folder, file, options),
     newPage: async () => (await browser.newContext({ viewport: { width: 1200, height: 700 } })).newPage(),
     root: new URL('../', import.meta.url).pathname,

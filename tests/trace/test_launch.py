@@ -51,6 +51,30 @@ def test_children_are_in_the_same_trace(run_few):
     assert [name for name in os.listdir(run_few.folder) if "part" in name] == []
 
 
+def test_parent_and_child_keep_their_names_after_a_fork(run_few):
+    """What the child calls before it has a trace of its own must not be written over what its parent calls; and calls
+    that began before the fork have names in the child."""
+    program = run_few.file(
+        "forks.py",
+        "import os\n"
+        "def at_fork(): return [chr(97), sorted('b'), max(1, 2)]\n"
+        "os.register_at_fork(after_in_child=at_fork)\n"
+        "def outer():\n"
+        "    pid = os.fork()\n"
+        "    for i in range(100): exec(f'def after_{i}(): return {i}\\nafter_{i}()')\n"
+        "    if pid == 0: os._exit(0)\n"
+        "    os.waitpid(pid, 0)\n"
+        "outer()\n",
+    )
+    out = run_few.folder / "out.pftrace"
+    run_few.words("-m", "scry.trace", "-o", out, program)
+    found = names_by_process(out)
+    assert len(found) == 2
+    for names in found.values():
+        assert "?" not in names and {"outer", "after_0", "after_99"} <= set(names)
+        assert [n for n in names if n.startswith("after_")] == [f"after_{i}" for i in range(100)]
+
+
 def test_times_of_children_are_on_one_clock(run_newest):
     program = run_newest.file(
         "clock.py",
@@ -114,7 +138,7 @@ def test_what_a_program_that_died_has_streamed_can_be_recovered(scry, run_newest
     assert done.returncode and not (run_newest.folder / "out.pftrace").exists()
     again = ["-m", "scry.trace", "-o", "out.pftrace", "--recover"]
     done = run_newest.words(*again, parts)
-    assert "did not end by themselves" in done.stderr
+    assert "ended at once (os._exit, a signal or a crash)" in done.stderr
     (names,) = names_by_process(run_newest.folder / "out.pftrace").values()
     assert names.count("work") == 100
     for folder, text in (("nothing", "there is no folder"), (".", "no part of a trace is in")):
@@ -174,6 +198,75 @@ def test_a_name_that_is_never_met_is_reported(run_newest):
         program,
     )
     assert "'__main__.nothing' was never met" in done.stderr and "'__main__.f'" not in done.stderr
+
+
+def test_named_functions_are_found_where_the_program_has_them(run_few):
+    """Under the name that a package gives them, and in the main program, whatever else has a function of that name."""
+    run_few.file("pkg/__init__.py", "from .inner import found as given\ndef main(): return 'no'\n")
+    run_few.file("pkg/inner.py", "def found(): return 1\n")
+    run_few.file(
+        "pkg/__main__.py",
+        "import sys\n"
+        "import pkg\n"
+        "def main(): return pkg.given()\n"
+        "pkg.main()\n"
+        "main()\n"
+        "pkg.given()\n"
+        "assert type(sys.meta_path[0]).__module__ != 'scry.trace.sparse', sys.meta_path\n"
+        "assert 'exec_module' not in vars(pkg.__spec__.loader)\n",
+    )
+    out = run_few.folder / "out.pftrace"
+    for name, names in {
+        "pkg.given": ["found", "found"],
+        "__main__.main": ["main", "found"],
+        "pkg.main": ["main"],
+        "pkg.inner.found": ["found", "found"],
+    }.items():
+        words = ["-m", "scry.trace", "-o", out, "--trace-sparse", name, "-m", "pkg"]
+        done = run_few.words(*words)
+        assert perfetto.load(out).names() == names, (name, done.stderr)
+
+
+def test_a_main_program_that_another_one_runs_is_found(run_newest):
+    program = run_newest.file("shown.py", "def inner(): return 1\ninner()\n")
+    out = run_newest.folder / "out.pftrace"
+    words = ["-m", "scry.trace", "-o", out, "--trace-sparse", "__main__.inner", "-m"]
+    for runner in (["cProfile", program], ["trace", "--count", "-C", "counts", program]):
+        run_newest.words(*words, *runner)
+        assert perfetto.load(out).names() == ["inner"], runner
+
+
+def test_the_one_of_several_definitions_that_holds_is_traced(run_few):
+    program = run_few.file(
+        "several.py",
+        "import typing\n"
+        "@typing.overload\n"
+        "def f(n: int) -> int: ...\n"
+        "@typing.overload\n"
+        "def f(n: str) -> str: ...\n"
+        "def f(n): return n\n"
+        "f(1)\n",
+    )
+    out = run_few.folder / "out.pftrace"
+    run_few.words("-m", "scry.trace", "-o", out, "--trace-sparse", "__main__.f", program)
+    assert perfetto.load(out).names() == ["f"]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    {
+        "math.sin": "it is written in C",
+        "json.nothing": "module 'json' has no 'nothing'",
+        "json.JSONDecodeError": "it is a class; name a method",
+        "json.__doc__": "which is not callable",
+        "no_such_module.f": "was never met",
+    }.items(),
+)
+def test_why_a_name_leads_nowhere_is_said(run_newest, name, reason):
+    program = run_newest.file("why.py", "import json, math\n")
+    words = ["-m", "scry.trace", "-o", "out.json", "--trace-sparse", name, program]
+    done = run_newest.words(*words)
+    assert reason in done.stderr and name in done.stderr
 
 
 def test_a_site_customisation_of_the_program_still_runs(run_newest):
@@ -343,6 +436,10 @@ def test_attach(there, tmp_path):
                     for n in names
                 ]
                 assert names.count("serve") > 3, done.stderr
+            words = ["-m", "scry.trace", "-p", str(process.pid), "-d", "0.5", "-o", "out.pftrace"]
+            done = run.words(*words, "--trace-sparse", "__main__.serve")
+            (names,) = names_by_process(tmp_path / "out.pftrace").values()
+            assert set(names) == {"serve", "builtins.sum"}, done.stderr
             assert process.poll() is None
         finally:
             process.kill()

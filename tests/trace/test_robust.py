@@ -248,7 +248,7 @@ print(json.dumps([(k, (n or "").split(" (")[0]) for _, k, n, _ in load().thread(
     ]
 
 
-def test_every_place_is_heard_again_after_a_long_pause(run):
+def test_every_place_is_heard_again_after_a_pause_of_any_length(run):
     """Where the interpreter can, it is told not to tell of a place any more while nobody listens."""
     said = run.code(
         HEAD
@@ -268,9 +268,9 @@ def leaf(n): return abs(n)
 with scry.trace("out.pftrace", log_exceptions=False) as tracer:
     g = numbers()
     next(g)
-    for round in range(3):
+    for times in [300, 0, 1, 300, 20] * 5:
         tracer.pause()
-        for i in range(300): work(g)
+        for i in range(times): work(g)
         tracer.resume()
         work(g)
 print(json.dumps(load().names()))
@@ -278,7 +278,7 @@ print(json.dumps(load().names()))
     )
     one = ["work", "builtins.next", "numbers", "generator.throw", "numbers", "fails"]
     one += ["builtins.sorted", "leaf", "builtins.abs", "leaf", "builtins.abs"]
-    assert said == ["builtins.next", "numbers"] + one * 3
+    assert said == ["builtins.next", "numbers"] + one * 25
 
 
 def test_exceptions_go_into_excluded_generators_as_usual(run):

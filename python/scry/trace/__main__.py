@@ -164,8 +164,8 @@ class Reporter:
 
     def finish(self, family: children.Family) -> bool:
         paths = family.paths()
-        for name in _unmet(family):
-            print(f"scry: trace_sparse: '{name}' was never met", file=sys.stderr)
+        for reason in _unmet(family):
+            print(f"scry: {reason}", file=sys.stderr)
         if not paths:
             print(
                 "scry: nothing was recorded: no Python 3.8 or later ran in the program, or it was started "
@@ -179,7 +179,8 @@ class Reporter:
         self.say(f"wrote '{saved.path}': {saved.sentence()}; {output.hint(saved.path)}")
         if saved.unfinished:
             self.say(
-                f"{saved.unfinished} of the processes did not end by themselves: what they did until then is there"
+                f"{saved.unfinished} of {saved.processes} processes ended at once (os._exit, a signal or a crash) or still run: "
+                "what they did until then is there"
             )
         return True
 
@@ -199,10 +200,19 @@ def _recover(folder: str, reporter: Reporter) -> int:
 
 
 def _unmet(family: children.Family) -> list[str]:
-    """Names that no process has met."""
-    notes = [set(path.read_text().splitlines()) for path in Path(family.folder).glob("*.unmet")]
+    """Of names that no process has met, why."""
+    notes = [
+        dict(line.split("\t", 1) for line in path.read_text().splitlines())
+        for path in Path(family.folder).glob("*.unmet")
+    ]
     images = {Path(path).name.split("-")[0] for path in family.paths()}
-    return sorted(set.intersection(*notes)) if notes and len(notes) == len(images) else []
+    if not notes or len(notes) != len(images):
+        return []
+    everywhere = sorted(set.intersection(*map(set, notes)))
+    return [
+        next(filter(None, (note[name] for note in notes)), f"trace_sparse: '{name}' was never met")
+        for name in everywhere
+    ]
 
 
 def _launch(command: list[str], options: tracer.Options, reporter: Reporter) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -44,62 +43,41 @@ def _start(running: tracer.Tracer, family: children.Family, names: list[str], le
 
 
 def _watch(running: tracer.Tracer, names: list[str]) -> None:
-    """What is loaded is found at once, the rest when its module is about to be run."""
+    """What is loaded is found at once, the rest when its module is run."""
     global _pending
 
     def found(name: str, code: Any) -> None:
         if tracer._current is running:
             running._native.watch(code, True)
             running._codes.append(code)
-            _note(running, names_left())
+            if _pending:
+                _note(running, _pending)
 
-    def names_left() -> list[str]:
-        return _pending.names if _pending else []
-
-    waiting = []
-    for name in names:
-        module = name.rpartition(".")[0]
-        while module and module not in sys.modules:
-            module = module.rpartition(".")[0]
-        try:
-            loaded = module and module != "__main__"
-            code = (
-                sparse.code_of(
-                    sparse._attributes(
-                        sys.modules[module], name[len(module) + 1 :].split("."), name
-                    ),
-                    name,
-                )
-                if loaded
-                else None
-            )
-        except sparse.NotTraceable:
-            code = None
-        if code is None:
-            waiting.append(name)
-        else:
-            running._native.watch(code, True)
-            running._codes.append(code)
-    if waiting:
-        _pending = sparse.Pending(waiting, None, found)
-        sys.addaudithook(_pending.audit)
-    _note(running, waiting)
+    _pending = None
+    _pending = sparse.Pending(names, found)
+    _pending.wait()
+    _note(running, _pending)
 
 
-def _note(running: tracer.Tracer, waiting: list[str]) -> None:
-    """Names that have not been met, for whoever reports."""
+def _note(running: tracer.Tracer, pending: sparse.Pending) -> None:
+    """Names that have not been met, and why, for whoever reports."""
     assert running._family
     note = Path(running._family.folder, f"{os.getpid()}.unmet")
-    if waiting:
-        note.write_text("\n".join(waiting))
+    if pending.names:
+        note.write_text("".join(f"{n}\t{pending.reasons.get(n, '')}\n" for n in pending.names))
     elif note.exists():
         note.unlink()
 
 
 def end() -> None:
     """At the end of the process, or when the observer leaves."""
-    global _running
+    global _running, _pending
     running = _running
     _running = None
+    if _pending is not None and running is not None:
+        if _pending.names:
+            _note(running, _pending)
+        _pending.give_up()
+        _pending = None
     if running is not None and tracer._current is running and os.environ is not None:
         running.stop()

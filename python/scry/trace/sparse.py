@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import inspect
+import sys
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 
@@ -108,35 +110,118 @@ def _describe(found: Any) -> str:
 
 
 class Pending:
-    """Waits for modules to be run, and finds the named functions in their code before it is."""
+    """Waits for modules to be run: finds the named functions in their code before it is, and what has another name there than
+    where it was defined (`from .api import get`) once it was."""
 
-    def __init__(self, names: Sequence[str], main_file: str | None, found: Any) -> None:
+    def __init__(self, names: Sequence[str], found: Callable[[str, types.CodeType], None]) -> None:
         self.names = list(names)
-        self.main_file = main_file
-        self._found = found  # called with the name and each code object
+        self.reasons: dict[str, str] = {}  # why a name is not found, where that is known
+        self._found = found
+        for name, module in list(sys.modules.items()):
+            self._loaded(name, module)
+        # A main program that has not begun has nothing in it yet.
+        self.reasons = {k: v for k, v in self.reasons.items() if _has_begun(k)}
 
-    def audit(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """For sys.addaudithook(): every module's code passes here before it is run."""
-        if event != "exec" or not self.names or not arguments:
-            return
-        code = arguments[0]
+    def wait(self) -> None:
+        if self.names:
+            sys.addaudithook(self._audit)
+            sys.meta_path.insert(0, self)  # type: ignore[arg-type]
+
+    def give_up(self) -> None:
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)  # type: ignore[arg-type]
+        self.names.clear()
+
+    def _meet(self, name: str, codes: Sequence[types.CodeType]) -> None:
+        self.names.remove(name)
+        self.reasons.pop(name, None)
+        for code in codes:
+            self._found(name, code)
+        if not self.names:
+            self.give_up()
+
+    # ---- before a module is run ----
+
+    def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """Every module's code passes here. An exception would be the program's end."""
+        if event == "exec" and self.names and arguments:
+            with contextlib.suppress(Exception):
+                self._about_to_run(arguments[0], _is_main(sys._getframe().f_back))
+
+    def _about_to_run(self, code: Any, main: bool) -> None:
         if isinstance(code, types.CodeType) and code.co_name == "<module>":
             for name in list(self.names):
-                for inner in self._matching(name, code):
-                    self.names.remove(name)
-                    self._found(name, inner)
-                    break
+                # There may be several: alternatives, or those that typing.overload() wants.
+                codes = list(_matching(name, code, main))
+                if codes:
+                    self._meet(name, codes)
 
-    def _matching(self, name: str, code: types.CodeType) -> Iterator[types.CodeType]:
-        parts = name.split(".")
-        for cut in range(1, len(parts)):
-            if _is_module(code.co_filename, parts[:cut], self.main_file):
-                yield from _inside(code, parts[cut:])
+    # ---- after it ----
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        """As the first of sys.meta_path: whoever finds it otherwise, here it is heard when it has been run."""
+        if not any(wanted.startswith(name + ".") for wanted in self.names):
+            return None
+        for finder in sys.meta_path:
+            if finder is not self and hasattr(finder, "find_spec"):
+                spec = finder.find_spec(name, path, target)
+                if spec is not None:
+                    self._hear(spec.loader)
+                    return spec
+        return None
+
+    def _hear(self, loader: Any) -> None:
+        """Its exec_module() is another one for this one time. Loaders that are classes are shared by many modules."""
+        if isinstance(loader, type) or not hasattr(loader, "exec_module"):
+            return
+
+        def exec_module(module: types.ModuleType) -> None:
+            vars(loader).pop("exec_module", None)
+            loader.exec_module(module)
+            self._loaded(module.__name__, module)
+
+        with contextlib.suppress(AttributeError):
+            loader.exec_module = exec_module
+
+    def _loaded(self, own: str, module: Any) -> None:
+        for name in list(self.names):
+            if name.startswith(own + "."):
+                try:
+                    found = _attributes(module, name[len(own) + 1 :].split("."), name)
+                    self._meet(name, [code_of(found, name)])
+                except NotTraceable as error:
+                    self.reasons[name] = str(error)
+                except Exception as error:  # of the module's own __getattr__()
+                    self.reasons[name] = f"trace_sparse: '{name}' cannot be looked up: {error!r}"
 
 
-def _is_module(file: str, parts: Sequence[str], main_file: str | None) -> bool:
-    if list(parts) == ["__main__"]:
-        return main_file is None or file == main_file or file.endswith("/__main__.py")
+def _has_begun(name: str) -> bool:
+    return not name.startswith("__main__.") or hasattr(sys.modules.get("__main__"), "__file__")
+
+
+MAIN = ("__main__", "__mp_main__")  # the latter in processes that multiprocessing has started
+
+
+def _is_main(caller: types.FrameType | None) -> bool:
+    """Of code that is about to be run: by the interpreter itself, or in its place by runpy, a profiler, a debugger, who have
+    the namespace of the main program at hand for that."""
+    if caller is None:
+        return True
+    for value in caller.f_locals.values():
+        space = vars(value) if isinstance(value, types.ModuleType) else value
+        if isinstance(space, dict) and space.get("__name__") in MAIN:
+            return True
+    return False
+
+
+def _matching(name: str, code: types.CodeType, main: bool) -> Iterator[types.CodeType]:
+    parts = name.split(".")
+    for cut in range(1, len(parts)):
+        if parts[:cut] == ["__main__"] if main else _is_module(code.co_filename, parts[:cut]):
+            yield from _inside(code, parts[cut:])
+
+
+def _is_module(file: str, parts: Sequence[str]) -> bool:
     path = "/" + file
     return path.endswith(("/" + "/".join(parts) + ".py", "/" + "/".join(parts) + "/__init__.py"))
 

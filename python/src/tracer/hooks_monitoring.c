@@ -9,10 +9,8 @@
 #include <structmember.h>
 
 #define TOOL_NAME "scry"
-/* Events nobody wanted that cost about as much as turning them off and on again: while a tracer pauses, and where the
- * code that is running has to be instrumented anew as well. */
-#define PAUSED_LIMIT 16u
-#define GATED_LIMIT  200u
+/* Events nobody wanted that cost about as much as turning them off and on again, outside of sparse tracing's functions. */
+#define GATED_LIMIT 200u
 
 struct hook {
     PyObject_HEAD vectorcallfunc call;
@@ -23,9 +21,26 @@ static PyObject *set_events, *set_local_events, *restart, *disable;
 static struct monitoring_events { /* as bits; see hooks_init() */
     unsigned start, resume, returned, yielded, call, unwind, thrown, c_return, c_raise, raise;
 } event;
-static unsigned all_events; /* for this start */
-static unsigned events_now; /* that are on */
-static bool some_disabled;  /* by a pause: places that are to be heard again when it is over */
+static unsigned all_events;      /* for this start */
+static unsigned events_now;      /* that are on */
+static uint32_t disabled_places; /* by a pause: they are to be heard again when it is over */
+
+/* How many events of a pause are ignored one by one before they are turned off. Turning them on again makes the interpreter
+ * go through the code of every function on every stack, some nanoseconds for each instruction: what that takes here is
+ * measured, and a pause pays it when it has ignored events for as long. Pauses resemble one another: after such a one the
+ * next few do not wait. */
+#define EVENT_NS       16u /* an ignored one */
+#define PLACE_NS       80u /* a place that was turned off, when it is next come by */
+#define PATIENCE_LEAST 16u
+#define PATIENCE_FIRST 256u
+#define PATIENCE_MOST  8192u
+#define ALIKE          15u
+static struct patience {
+    uint32_t limit; /* of this pause */
+    uint32_t worth; /* events that cost as much as turning them on again */
+    uint32_t last;  /* by the last measurement alone */
+    uint32_t alike; /* pauses yet to come that are taken to be long */
+} patience = {.worth = PATIENCE_FIRST, .last = PATIENCE_FIRST};
 
 /* ---- turning events on and off ---- */
 
@@ -93,8 +108,10 @@ static PyObject *disabled(void)
  * `may_disable`: it is an event of a place. */
 static __attribute__((noinline)) PyObject *unheard(bool may_disable)
 {
-    if (!events_now || ++tracer.gated <= PAUSED_LIMIT)
+    if (!events_now || ++tracer.gated <= patience.limit)
         return none();
+    if (patience.limit > PATIENCE_LEAST)
+        patience.alike = ALIKE;
 #ifdef Py_GIL_DISABLED
     /* Another thread may resume before this answer arrives, and the place would stay disabled. */
     (void)may_disable;
@@ -104,7 +121,7 @@ static __attribute__((noinline)) PyObject *unheard(bool may_disable)
 #else
     if (!may_disable)
         return none();
-    some_disabled = true;
+    disabled_places++;
     return disabled();
 #endif
 }
@@ -424,14 +441,19 @@ static int restart_events(void)
     return done ? 0 : -1;
 }
 
+static unsigned wanted_events(void)
+{
+    return tracer.everywhere ? all_events : sparse_events();
+}
+
 int hooks_start(void)
 {
     if (use_tool() < 0)
         return -1;
     choose_events();
-    some_disabled = false;
+    disabled_places = 0;
     tracer.everywhere = !tracer.options.sparse;
-    if (register_hooks(true) == 0 && restart_events() == 0 && hooks_resume() == 0)
+    if (register_hooks(true) == 0 && restart_events() == 0 && call_set_events(wanted_events()) == 0)
         return 0;
     SAVE_ERROR;
     if (hooks_stop() < 0)
@@ -451,23 +473,59 @@ int hooks_stop(void)
     return done ? rc : -1;
 }
 
+/* Events were turned on again, at this cost. Of two times the cheaper one counts: something may have come between. */
+static void patience_learn(uint64_t ns)
+{
+    uint64_t events = ns / EVENT_NS;
+    uint32_t now = events > PATIENCE_MOST ? PATIENCE_MOST : (uint32_t)events;
+    patience.worth = now < patience.last ? now : patience.last;
+    patience.last = now;
+    if (patience.limit > PATIENCE_LEAST && patience.limit < patience.worth)
+        patience.alike = 0; /* it was not that long */
+}
+
+/* A pause was heard to its end. What was measured long ago may be wrong by now, and is believed a little less each time that
+ * it kept us listening. */
+static void patience_doubt(void)
+{
+    if (patience.worth > PATIENCE_LEAST && tracer.gated > patience.worth / 2)
+        patience.worth -= patience.worth / 256 + 1;
+}
+
+static uint32_t patience_now(void)
+{
+    if (patience.alike == 0)
+        return patience.worth > PATIENCE_LEAST ? patience.worth : PATIENCE_LEAST;
+    patience.alike--;
+    return PATIENCE_LEAST;
+}
+
 int hooks_pause(void)
 {
     tracer.gated = 0;
+    patience.limit = patience_now();
     __atomic_store_n(&tracer.paused, true, __ATOMIC_RELAXED);
     return 0;
 }
 
 int hooks_resume(void)
 {
-    unsigned wanted = tracer.everywhere ? all_events : sparse_events();
-    tracer.gated = 0;
+    int rc = 0;
+    unsigned wanted = wanted_events();
     __atomic_store_n(&tracer.paused, false, __ATOMIC_RELAXED);
-    if (events_now != wanted && call_set_events(wanted) < 0)
-        return -1;
-    bool again = some_disabled;
-    some_disabled = false;
-    return again ? restart_events() : 0;
+    if (disabled_places || events_now != wanted) {
+        uint64_t since = clock_ns(CLOCK_MONOTONIC);
+        if (events_now != wanted)
+            rc = call_set_events(wanted);
+        if (rc == 0 && disabled_places)
+            rc = restart_events();
+        patience_learn(clock_ns(CLOCK_MONOTONIC) - since + (uint64_t)disabled_places * PLACE_NS);
+    } else {
+        patience_doubt();
+    }
+    disabled_places = 0;
+    tracer.gated = 0;
+    return rc;
 }
 
 int hooks_watch(PyObject *code, bool watch)

@@ -190,6 +190,8 @@ void lane_reopen(struct lane *l)
     l->top = top;
     l->active = active;
     l->thread = UINT32_MAX;
+    for (const struct open *o = l->stack + 1; o <= top; o++)
+        name_define_again(o->number & WORD_NUMBER_MAX);
     lane_enter();
 }
 

@@ -118,7 +118,8 @@ static uint32_t intern(const char *text, const char *file, int line)
     return count++;
 }
 
-/* Written into the image of this start, if it was not yet. */
+/* Written into the image of this start, if it was not yet; not by a child that has none of its own, as the image is its
+ * parent's. That asks again when it has one. */
 static uint32_t define(uint32_t number)
 {
     if (number == NAME_UNKNOWN)
@@ -127,14 +128,23 @@ static uint32_t define(uint32_t number)
     if (n->generation == tracer.generation)
         return number | n->flags;
     struct definition d = {.kind = DEFINE_NAME, .number = number, .line = n->line};
-    if (!image_define(&tracer.image, &d, n->text, n->file))
+    if (!tracer.forked && !image_define(&tracer.image, &d, n->text, n->file))
         return NAME_UNKNOWN;
     n->flags = n->coroutine && tracer.options.tasks ? NAME_COROUTINE : 0;
     if (n->file[0] ? filter_excludes(&tracer.filter, n->file)
                    : strncmp(n->text, OWN_MODULE, sizeof(OWN_MODULE) - 1) == 0)
         n->flags |= NAME_EXCLUDED;
-    n->generation = tracer.generation;
+    if (!tracer.forked)
+        n->generation = tracer.generation;
     return number | n->flags;
+}
+
+void name_define_again(uint32_t number)
+{
+    tracer_lock();
+    if (number < count)
+        define(number);
+    tracer_unlock();
 }
 
 uint32_t name_of_text(const char *text)

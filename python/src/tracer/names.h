@@ -21,6 +21,8 @@ int names_init(void); /* 0, or -1 with an exception */
 uint32_t name_of_code(PyCodeObject *code);
 uint32_t name_of_c(const PyMethodDef *method, PyObject *callable);
 uint32_t name_of_text(const char *text);
+/* Of a name that got its number in another image: a child's calls that began in its parent. */
+void name_define_again(uint32_t number);
 
 /* Marks code objects for sparse tracing, or takes the marks away again. -1 with an exception. */
 int name_mark_sparse(PyCodeObject *code, bool marked);

@@ -12,6 +12,7 @@
 
 #define THREADS_MAX (1u << 20)
 #define TASKS_MAX   (WORD_NUMBER_MAX + 1u)
+#define LATE_MAX    100u /* a file that is no image has any number of names that are not there */
 #define DEPTH_MAX   (1u << 24)
 
 struct thread {
@@ -56,6 +57,7 @@ struct source {
     uint32_t counter_count;
     struct scale scale;
     bool damaged;
+    uint32_t late; /* how often names were looked for again */
 };
 
 struct cursor { /* one lane being read */
@@ -142,14 +144,22 @@ static bool grow(void **items, uint32_t *cap, uint32_t need, size_t size, uint32
 
 #define GROW(items, cap, need, most) grow((void **)&(items), &(cap), need, sizeof(*(items)), most)
 
+static bool take_name(struct source *s, const struct definition *d)
+{
+    if (d->kind != DEFINE_NAME || d->number > WORD_NUMBER_MAX)
+        return true;
+    if (!GROW(s->names, s->name_cap, d->number + 1, WORD_NUMBER_MAX + 1))
+        return false;
+    struct text text = {d->text, d->text_bytes}, file = {d->text + d->text_bytes, d->file_bytes};
+    s->names[d->number] = (struct read_name){text, file, d->line};
+    return true;
+}
+
 static bool take_definition(struct source *s, const struct definition *d)
 {
     struct text text = {d->text, d->text_bytes};
-    if (d->kind == DEFINE_NAME && d->number <= WORD_NUMBER_MAX) {
-        if (!GROW(s->names, s->name_cap, d->number + 1, WORD_NUMBER_MAX + 1))
-            return false;
-        struct text file = {d->text + d->text_bytes, d->file_bytes};
-        s->names[d->number] = (struct read_name){text, file, d->line};
+    if (d->kind == DEFINE_NAME) {
+        return take_name(s, d);
     } else if (d->kind == DEFINE_THREAD && d->number < THREADS_MAX) {
         if (!GROW(s->threads, s->thread_cap, d->number + 1, THREADS_MAX))
             return false;
@@ -167,7 +177,8 @@ static bool take_definition(struct source *s, const struct definition *d)
     return true;
 }
 
-static bool take_definitions(struct source *s, const struct slot *slot)
+static bool take_definitions(struct source *s, const struct slot *slot,
+                             bool (*take)(struct source *, const struct definition *))
 {
     const char *at = (const char *)slot->words, *end = at + sizeof(slot->words);
     while (end - at >= (ptrdiff_t)sizeof(struct definition)) {
@@ -180,7 +191,7 @@ static bool take_definitions(struct source *s, const struct slot *slot)
             s->damaged = true;
             break;
         }
-        if (!take_definition(s, d))
+        if (!take(s, d))
             return false;
         at += bytes;
     }
@@ -198,7 +209,7 @@ static int by_lane_and_sequence(const void *a, const void *b)
 static bool take_slot(struct source *s, const struct slot *slot)
 {
     if (slot->kind == SLOT_DEFINITIONS)
-        return take_definitions(s, slot);
+        return take_definitions(s, slot, take_definition);
     if (slot->kind == SLOT_EVENTS && slot->thread < THREADS_MAX)
         s->slots[s->slot_count++] = slot;
     return true;
@@ -475,9 +486,29 @@ static void begin_task(struct reading *r, struct thread *t, struct task *task, u
         r->failed = true;
 }
 
+/* A process that still runs, say multiprocessing's helpers, goes on to write: calls may be met whose names came after the image
+ * was taken in. (Threads and tasks have pointers to them, and stay as they are.) */
+static void take_late_names(struct source *s)
+{
+    size_t slots = s->mapping_bytes / SLOT_SIZE;
+    if (slots > s->head->slots)
+        slots = s->head->slots;
+    s->late++;
+    for (size_t i = 1; i < slots; i++) {
+        const struct slot *slot = (const void *)((const char *)s->mapping + i * SLOT_SIZE);
+        if (slot->kind == SLOT_DEFINITIONS && !take_definitions(s, slot, take_name))
+            break;
+    }
+    s->image.names = s->names;
+    s->image.name_count = s->name_cap;
+}
+
 static void begin_call(struct reading *r, struct source *s, struct thread *t, uint64_t now,
                        uint32_t number, uint32_t kind)
 {
+    if (!name_text(s, number).bytes && number && s->mapping && !s->image.finished &&
+        s->late < LATE_MAX)
+        take_late_names(s);
     if (!GROW(t->stack, t->stack_cap, t->depth + 1, DEPTH_MAX)) {
         r->failed = true;
         return;

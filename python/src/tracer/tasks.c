@@ -73,7 +73,8 @@ static uint32_t define_task(PyObject *task, PyObject *reference)
     const char *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
     struct definition d = {.kind = DEFINE_TASK, .number = number};
     tracer_lock();
-    image_define(&tracer.image, &d, text ? text : "Task", NULL);
+    if (!tracer.forked) /* else the image is the parent's */
+        image_define(&tracer.image, &d, text ? text : "Task", NULL);
     tracer_unlock();
     Py_XDECREF(name);
     return number;

@@ -195,11 +195,17 @@ static bool on_begin(struct writer *base, const struct track *thread, const stru
     return true;
 }
 
+/* A task begins and ends with the first and last of its steps, and viewers would have to guess which one lies around the
+ * other, from microseconds that they round: these few nanoseconds tell. */
+#define TASK_MARGIN 2u
+
 static bool on_end(struct writer *base, const struct track *thread, const struct call *c,
                    uint64_t time, const struct ending *e)
 {
     (void)thread;
     struct json_writer *w = (struct json_writer *)base;
+    uint64_t margin = c->kind == WORD_TASK ? TASK_MARGIN : 0;
+    uint64_t start = c->start > margin ? c->start - margin : 0;
     const struct track_head *head = c->track->writer;
     const struct bytes *tail = tail_of(w, c);
     if (!tail)
@@ -216,9 +222,9 @@ static bool on_end(struct writer *base, const struct track *thread, const struct
     if (to) {
         char *at = to;
         memcpy(at, head->text, head->bytes);
-        at = put_time(at + head->bytes, c->start);
+        at = put_time(at + head->bytes, start);
         memcpy(at, ",\"dur\":", 7);
-        at = put_time(at + 7, time - c->start);
+        at = put_time(at + 7, time + margin - start);
         w->out->used += (size_t)(at - to);
         ok = out_put(w->out, tail->data, tail->used);
     }
