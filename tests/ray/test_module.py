@@ -58,6 +58,21 @@ def test_one_profile_of_tasks_and_actors(results):
     assert seen["workers"] == 3 and seen["failures"] == []
     assert "busy_inside" in seen["text"] and "Waiter.wait_inside" in seen["text"]
     assert "forked_work" not in seen["text"] and "sleeping_task" not in seen["text"]
+    assert "shared" in json.loads(seen["json"]), "the name says speedscope"
+
+
+def test_a_profile_can_be_looked_at(results):
+    seen = results["profile"]
+    assert seen["shown"].startswith("3 workers\n<Profile of "), seen["shown"]
+    assert "busy_inside (" in seen["shown"]
+    assert "data:image/svg+xml;base64," in seen["page"]
+
+
+def test_replicas_by_their_deployment(results):
+    seen = results["replicas"]
+    assert len(seen["Summarizer"]) == 2 and seen["news:Summ*"] == seen["Summarizer"]
+    assert seen["Translator"] == []
+    assert seen["shown"].startswith("2 workers\n<Profile of "), seen["shown"]
 
 
 def test_nothing_of_that_name(results):
