@@ -89,10 +89,9 @@ def block_for(way: str, folder: Path) -> Any:
     return nullcontext()
 
 
-def measure(minutes: float, days: int) -> list[Run]:
-    """Runs in a row, a bare one at each end."""
+def measure(found: list[Run], minutes: float, days: int) -> None:
+    """Runs in a row, beginning with a bare one."""
     end = time.monotonic() + 60 * minutes
-    found: list[Run] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with clusters.started(folder, 2) as cluster, cluster.client() as client:
@@ -107,7 +106,6 @@ def measure(minutes: float, days: int) -> list[Run]:
                 found.append({"way": way, **run})
                 print(f"{way:9} {run['wall']:.2f} s, CPU {run['cpu']:.2f} s", file=sys.stderr)
             found.append({"way": "bare", **once(days, nullcontext(), pids, parents)})
-    return found
 
 
 def ratios(rows: list[list[Run]], way: str, what: str) -> list[float]:
@@ -202,8 +200,11 @@ def main() -> None:
             sys.exit("what was measured before is of other code")
         found = {"of": of, "pieces": []}
     if args.minutes > 0:
-        found["pieces"].append(measure(args.minutes, args.days))
-        kept.write_text(json.dumps(found))
+        found["pieces"].append([])
+        try:
+            measure(found["pieces"][-1], args.minutes, args.days)
+        finally:  # what is interrupted counts as far as it came
+            kept.write_text(json.dumps(found))
     text = written(found["pieces"], args.days)
     (PROJECT / "bench" / "DASK.md").write_text(text)
     print(text)
