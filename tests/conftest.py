@@ -38,6 +38,14 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         report.nodeid = re.sub(r"@[\w-]+$", "", report.nodeid)
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Figures that tests noted for the reader: record_property("figure", ...)."""
+    for report in terminalreporter.stats.get("passed", ()):
+        for name, text in report.user_properties if report.when == "call" else ():
+            if name == "figure":
+                terminalreporter.write_line(text)
+
+
 def pytest_report_header() -> list[str]:
     return pythons.sentence().splitlines()
 

@@ -2,18 +2,21 @@
 """What recording and tracing a Dask cluster costs. Writes bench/DASK.md.
 
     ./dev bench dask                  ten minutes
-    ./dev bench dask --minutes 4      coarse
-    ./dev bench dask --more           adds to the rounds of the run before
+    ./dev bench dask --minutes 4      adds to what was measured of the same code before
+    ./dev bench dask --anew           begins anew
 
 A scheduler and two workers in processes of their own shuffle a table again and again: bare, with all of them recorded at
-100 Hz, bare again, and with two functions of the scheduler traced, in an order that turns from round to round. A figure is the median over
-the rounds of the difference to the mean of the two bare runs beside it, with the interval that holds it with 95 %. The noise floor is half
-the interval of the same figure made of the bare runs alone.
+100 Hz, bare, recorded, bare, with two functions of the scheduler traced, and so on. Each run that is not bare is held against the mean of the two
+bare ones around it, so that a machine that becomes slower or faster does not matter; a figure is the median of these ratios with the
+interval that holds it with 95 % (bootstrap). The noise floor is half the interval of the same figure made of bare runs alone, each
+against the two bare ones around it.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import itertools
 import json
 import os
 import random
@@ -41,6 +44,14 @@ from scry.dask import record, trace  # noqa: E402
 
 os.environ["PYTHONPATH"] = clusters.PATH
 SPARSE = ["distributed.Scheduler.update_graph", "distributed.Scheduler.handle_task_finished"]
+ORDER = ("bare", "recorded", "bare", "recorded", "bare", "traced")
+WAYS = {
+    "recorded": ("all recorded at 100 Hz", 0.01),
+    "traced": ("two functions of the scheduler traced", 0.05),
+}
+WARM_UP = 3
+
+Run = dict[str, Any]
 
 
 def table(days: int) -> Any:
@@ -49,58 +60,66 @@ def table(days: int) -> Any:
     )
 
 
-def cpu_seconds(pids: list[int]) -> float:
-    """Of all threads, also those that ended."""
-    total = 0.0
-    for pid in pids:
-        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        total += (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
-    return total
+def cpu_seconds(pid: int) -> float:
+    """Of all threads of the process, also those that ended, to the nanosecond: clock_getcpuclockid(3)."""
+    return time.clock_gettime((~pid << 3) | 2)
 
 
-def recorders(parents: list[int]) -> list[int]:
-    return clusters.scry_processes(*parents)
-
-
-def once(client: Any, days: int, block: Any, pids: list[int], parents: list[int]) -> dict[str, Any]:
+def once(days: int, block: Any, pids: list[int], parents: list[int]) -> Run:
     """The time of the computation alone: what a block costs at its begin and end is not it."""
     graph = table(days).shuffle("id").groupby("name").x.mean()
     with block:
-        beside = recorders(parents)
-        own, cpu, begun = cpu_seconds(beside), cpu_seconds(pids), time.perf_counter()
+        beside = clusters.scry_processes(*parents)
+        own, cpu = list(map(cpu_seconds, beside)), sum(map(cpu_seconds, pids))
+        begun = time.perf_counter()
         graph.compute()
         wall = time.perf_counter() - begun
         return {
             "wall": wall,
-            "cpu": cpu_seconds(pids) - cpu,
-            "scry": cpu_seconds(beside) - own,
+            "cpu": sum(map(cpu_seconds, pids)) - cpu,
+            "scry": [cpu_seconds(pid) - before for pid, before in zip(beside, own)],
         }
 
 
-def ways(folder: Path) -> dict[str, Any]:
-    return {
-        "bare": nullcontext,
-        "recorded": lambda: record(folder / "run.scry", rate=100),
-        "bare again": nullcontext,
-        "traced sparsely": lambda: trace(folder / "run.pftrace", trace_sparse=SPARSE),
-    }
+def block_for(way: str, folder: Path) -> Any:
+    if way == "recorded":
+        return record(folder / "run.scry", rate=100)
+    if way == "traced":
+        return trace(folder / "run.pftrace", trace_sparse=SPARSE)
+    return nullcontext()
 
 
-def measure(found: dict[str, list[dict[str, Any]]], minutes: float, days: int) -> None:
+def measure(found: list[Run], minutes: float, days: int) -> None:
+    """Runs in a row, beginning with a bare one."""
     end = time.monotonic() + 60 * minutes
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with clusters.started(folder, 2) as cluster, cluster.client() as client:
             pids = [cluster.processes[0].pid, *client.run(os.getpid).values()]
             parents = [process.pid for process in cluster.processes]
-            each = list(ways(folder).items())
-            for _, make in each:
-                once(client, days, make(), pids, parents)
-            while time.monotonic() < end:
-                for way, make in each:
-                    found.setdefault(way, []).append(once(client, days, make(), pids, parents))
-                each = each[1:] + each[:1]
-                print(f"{len(found['bare'])} rounds", file=sys.stderr)
+            for way in ORDER[:1] * WARM_UP + ORDER:
+                once(days, block_for(way, folder), pids, parents)
+            for way in itertools.cycle(ORDER):
+                if way == "bare" and time.monotonic() > end and len(found) > len(ORDER):
+                    break
+                run = once(days, block_for(way, folder), pids, parents)
+                found.append({"way": way, **run})
+                print(f"{way:9} {run['wall']:.2f} s, CPU {run['cpu']:.2f} s", file=sys.stderr)
+            found.append({"way": "bare", **once(days, nullcontext(), pids, parents)})
+
+
+def ratios(rows: list[list[Run]], way: str, what: str) -> list[float]:
+    """Each run of that way against the bare ones around it; a bare one's neighbours are the next bare ones."""
+    found = []
+    for row in rows:
+        bare = [i for i, run in enumerate(row) if run["way"] == "bare"]
+        for i, run in enumerate(row):
+            before = [b for b in bare if b < i]
+            after = [b for b in bare if b > i]
+            if run["way"] == way and before and after:
+                around = (row[before[-1]][what] + row[after[0]][what]) / 2
+                found.append(run[what] / around - 1)
+    return found
 
 
 def interval(each: list[float]) -> tuple[float, float, float]:
@@ -110,20 +129,7 @@ def interval(each: list[float]) -> tuple[float, float, float]:
     return statistics.median(each), many[50], many[-51]
 
 
-def share(found: dict[str, Any], way: str, what: str) -> tuple[float, float, float]:
-    bare = zip(found["bare"], found["bare again"])
-    return interval(
-        [run[what] / ((a[what] + b[what]) / 2) - 1 for run, (a, b) in zip(found[way], bare)]
-    )
-
-
-def noise(found: dict[str, Any], what: str) -> float:
-    pairs = zip(found["bare"], found["bare again"])
-    _, low, high = interval([a[what] / b[what] - 1 for a, b in pairs])
-    return (high - low) / 2
-
-
-def verdict(high: float, low: float, floor: float, goal: float) -> str:
+def verdict(low: float, high: float, floor: float, goal: float) -> str:
     """The goal counts beside the noise floor; where that is larger than the goal, it says nothing."""
     if low > goal + floor:
         return "short"
@@ -132,52 +138,74 @@ def verdict(high: float, low: float, floor: float, goal: float) -> str:
     return "met" if high <= goal + floor else "not decided"
 
 
-def written(found: dict[str, Any], days: int) -> str:
+def written(rows: list[list[Run]], days: int) -> str:
     import distributed
 
-    rounds = len(found["bare"])
-    wall = statistics.median(run["wall"] for run in found["bare"])
-    floors = {what: noise(found, what) for what in ("wall", "cpu")}
+    runs = [run for row in rows for run in row]
+    counts = {way: len(ratios(rows, way, "cpu")) for way in WAYS}
+    wall = statistics.median(run["wall"] for run in runs if run["way"] == "bare")
+    cpu = statistics.median(run["cpu"] for run in runs if run["way"] == "bare")
+    floors = {}
+    for what in ("wall", "cpu"):
+        _, low, high = interval(ratios(rows, "bare", what))
+        floors[what] = (high - low) / 2
     lines = [
         "# What recording a Dask cluster costs",
         "",
-        f"distributed {distributed.__version__}, Python {sys.version.split()[0]}, {os.cpu_count()} cores, a scheduler and two workers, a shuffle of",
-        f"{24 * days} partitions that takes {wall:.2f} s; {rounds} rounds. Made by `./dev bench dask`, which says how.",
+        f"distributed {distributed.__version__}, Python {sys.version.split()[0]}, {os.cpu_count()} cores, a scheduler and two workers, a shuffle of {24 * days} partitions that",
+        f"takes {wall:.2f} s and {cpu:.2f} s of CPU time. {counts['recorded']} runs recorded and {counts['traced']} traced, each between two bare ones, in {len(rows)} pieces.",
+        "Made by `./dev bench dask`, which says how.",
         "",
         "| | wall time | CPU time of scheduler and workers | goal, beside the noise floor | |",
         "|---|---|---|---|---|",
         f"| noise floor | ±{floors['wall']:.1%} | ±{floors['cpu']:.1%} | | |",
     ]
-    for way, label, goal in (
-        ("recorded", "all recorded at 100 Hz", 0.01),
-        ("traced sparsely", "two functions of the scheduler traced", 0.05),
-    ):
+    for way, (label, goal) in WAYS.items():
         cells, met = [], []
         for what in ("wall", "cpu"):
-            figure, low, high = share(found, way, what)
+            figure, low, high = interval(ratios(rows, way, what))
             cells.append(f"{figure:+.1%} ({low:+.1%} to {high:+.1%})")
-            met.append(f"{what}: {verdict(high, low, floors[what], goal)}")
+            met.append(f"{what}: {verdict(low, high, floors[what], goal)}")
         lines.append(f"| {label} | {cells[0]} | {cells[1]} | {goal:.0%} | {'; '.join(met)} |")
-    beside = statistics.median(run["scry"] / run["wall"] for run in found["recorded"])
-    lines += ["", f"The recorders themselves took {beside:.1%} of one CPU, all together."]
+    recorded = [run for run in runs if run["way"] == "recorded"]
+    beside = statistics.median(sum(run["scry"]) / run["wall"] for run in recorded)
+    looks = statistics.median(sum(run["scry"]) / len(run["scry"]) / run["wall"] for run in recorded)
+    lines += [
+        "",
+        f"The {len(recorded[0]['scry'])} recorders took {beside:.1%} of one CPU, all together: {looks / 100 * 1e6:.0f} µs for a look at all threads of a process.",
+    ]
     return "\n".join(lines) + "\n"
+
+
+def code() -> str:
+    """What is measured: the program and the package."""
+    seen = hashlib.sha256(Path(os.environ["SCRY"]).read_bytes())
+    for path in sorted((PROJECT / "python").rglob("*.py")):
+        seen.update(path.read_bytes())
+    return seen.hexdigest()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="./dev bench dask", description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=10, help="0: only write")
-    parser.add_argument("--more", action="store_true", help="add to the rounds of the run before")
-    parser.add_argument(
-        "--days", type=int, default=4, help="how large the table is, 24 partitions each"
-    )
+    parser.add_argument("--anew", action="store_true", help="forget what was measured before")
+    parser.add_argument("--days", type=int, default=3, help="of the table, 24 partitions each")
     args = parser.parse_args()
     kept = PROJECT / "out" / "bench-dask.json"
     kept.parent.mkdir(exist_ok=True)
-    found = json.loads(kept.read_text()) if args.more and kept.exists() else {}
+    found = json.loads(kept.read_text()) if kept.exists() and not args.anew else {}
+    of = {"code": code(), "days": args.days}
+    if found.get("of") != of:
+        if args.minutes == 0:
+            sys.exit("what was measured before is of other code")
+        found = {"of": of, "pieces": []}
     if args.minutes > 0:
-        measure(found, args.minutes, args.days)
-    kept.write_text(json.dumps(found))
-    text = written(found, args.days)
+        found["pieces"].append([])
+        try:
+            measure(found["pieces"][-1], args.minutes, args.days)
+        finally:  # what is interrupted counts as far as it came
+            kept.write_text(json.dumps(found))
+    text = written(found["pieces"], args.days)
     (PROJECT / "bench" / "DASK.md").write_text(text)
     print(text)
 

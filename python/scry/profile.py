@@ -29,6 +29,14 @@ FORMATS = {
     ".html": "html",
     ".scry": "scry",
 }
+# What a file of a format is called, where that is not the format's own name.
+EXTENSIONS = {
+    "flamegraph": "svg",
+    "speedscope": "json",
+    "chrometrace": "json",
+    "gecko": "json",
+    "raw": "txt",
+}
 NAMES = (*dict.fromkeys(FORMATS.values()), "chrometrace", "gecko", "json")
 
 

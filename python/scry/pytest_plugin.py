@@ -17,14 +17,6 @@ from typing import Any
 
 import pytest
 
-EXTENSIONS = {
-    "flamegraph": "svg",
-    "speedscope": "json",
-    "chrometrace": "json",
-    "gecko": "json",
-    "raw": "txt",
-}
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("scry", "profiles of slow tests")
@@ -81,6 +73,8 @@ class Recordings:
             self._count(str(error))
 
     def _write(self, node: str, profile: Any) -> None:
+        from scry.profile import EXTENSIONS
+
         self.folder.mkdir(parents=True, exist_ok=True)
         name = file_name(node, EXTENSIONS.get(self.format, self.format))
         self.written.append(profile.save(self.folder / name, self.format))

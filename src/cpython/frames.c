@@ -112,6 +112,26 @@ size_t walk_places(const struct python *py, const struct walk_place **ret_places
     return py->walk ? py->walk->place_count : 0;
 }
 
+/* Whether a chain comes back to a place where it was (Brent's way: one place is remembered, for ever longer). In a
+ * thread that runs what was a frame may be something else by now, and then that is common: taken for a link, the type of
+ * an object leads to `type`, whose type is itself. */
+struct ring {
+    scry_addr mark;
+    uint32_t steps, next_mark;
+};
+
+static bool ring_closes(struct ring *r, scry_addr at)
+{
+    if (at == r->mark)
+        return true;
+    if (r->steps++ == r->next_mark) {
+        r->mark = at;
+        r->next_mark = 2 * r->next_mark + 1;
+        r->steps = 0;
+    }
+    return false;
+}
+
 /* ---- up to 3.10 ---- */
 
 /* Copies of the frames of the last stack, made with few reads: most of them are still there. */
@@ -161,6 +181,7 @@ static int walk_objects(struct python *py, const struct py_thread *t, struct wal
     unsigned char copy[MAX_FRAME_SIZE];
     size_t size = (size_t)l->fr_f_lasti + 4;
     struct old_frames old;
+    struct ring ring = {0};
     scry_addr at;
     int error = mem_read_u64(py->view.mem, t->tstate + (scry_addr)l->ts_frame, &at);
     if (error < 0)
@@ -168,6 +189,8 @@ static int walk_objects(struct python *py, const struct py_thread *t, struct wal
     read_old_frames(py, t, size, &old);
     while (at) {
         struct raw r = {find_old_frame(&old, at), size};
+        if (ring_closes(&ring, at))
+            return -SCRY_E_CORRUPT;
         if (!r.data) {
             r.data = copy;
             error = mem_read(py->view.mem, at, copy, size);
@@ -329,9 +352,10 @@ static int walk_chain(struct python *py, struct walk_memory *m, scry_addr at, sc
         l->if_size > 0 && l->if_size < MAX_FRAME_SIZE ? (size_t)l->if_size : MAX_FRAME_SIZE;
     uint64_t tags = l->tagged_refs ? TAG_MASK : 0;
     bool ended_in_shim = false;
+    struct ring ring = {0};
     for (int steps = 0; at; steps++) {
         struct raw r;
-        if (steps > MAX_FRAMES)
+        if (steps > MAX_FRAMES || ring_closes(&ring, at))
             return -SCRY_E_CORRUPT;
         int error = read_frame(py, &m->window, at, copy, size, &r);
         if (error < 0)

@@ -69,7 +69,7 @@ def get(base: str, path: str, **params) -> Answer:
 
 
 class Cluster:
-    def __init__(self, scry: str) -> None:
+    def __init__(self, scry: str, profiling: bool = True) -> None:
         # Ray keeps sockets there: a long path is too long for their names.
         self.folder = Path(tempfile.mkdtemp(prefix="sr", dir="/tmp"))
         self.mark = f"SCRY_TEST_CLUSTER={uuid.uuid4().hex}"
@@ -86,7 +86,7 @@ class Cluster:
             "PATH": f"{links}:{venv() / 'bin'}:{os.environ['PATH']}",
             "PYTHONPATH": str(pythons.PROJECT / "python"),
             "SCRY": os.path.realpath(scry),
-            "RAY_DASHBOARD_ENABLE_PROFILING": "1",
+            "RAY_DASHBOARD_ENABLE_PROFILING": "1" if profiling else "0",
             "RAY_USAGE_STATS_ENABLED": "0",
             "RAY_AUTH_MODE": "disabled",  # else a token of this user's is asked for
         }
@@ -201,3 +201,14 @@ class Cluster:
                     if pipe:
                         pipe.close()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def started(scry: str, profiling: bool = True):
+    """A cluster on which nothing runs."""
+    cluster = Cluster(scry, profiling)
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()

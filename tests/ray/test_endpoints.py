@@ -2,6 +2,7 @@
 `scry serve --ray` itself. What is asked and what must come back is the same."""
 
 import concurrent.futures
+import json
 import subprocess
 
 import cluster as clusters
@@ -15,11 +16,16 @@ BUSY, SLEEPING, FORKING = "busy_task", "sleeping_task", "forking_task"
 NATIVE = "ray::core::CoreWorker"
 
 TRACEBACKS = [{}, {"native": 1}, {"subprocesses": 1}]
-PROFILES = {
-    BUSY: [{}, {"native": 1}, {"format": "flamegraph"}, {"format": "speedscope"}],
-    SLEEPING: [{}, {"idle": 1}],
-    FORKING: [{}, {"subprocesses": 1}, {"native": 1, "idle": 1, "subprocesses": 1}],
+PROFILES = [{}, {"native": 1}, {"idle": 1}, {"subprocesses": 1}]
+MORE = {
+    BUSY: [{"format": "flamegraph"}, {"format": "speedscope"}],
+    SLEEPING: [],
+    FORKING: [{"native": 1, "idle": 1, "subprocesses": 1}],
 }
+# What each task does, and its child: Ray's event loop and other threads of a worker may do something, too.
+DOES = {BUSY: "busy_inside", SLEEPING: "sleeps_inside", FORKING: "awaits_child"}
+CHILD = "forked_work"
+ACTIVE = {BUSY}  # the others wait, for an hour or for their child
 
 
 def key(what, kind, flags):
@@ -39,7 +45,7 @@ def ask_all(base, cluster, name):
             answers[key("traceback", kind, flags)] = clusters.get(
                 base, f"/{kind}/traceback", **params, **flags
             )
-        for flags in PROFILES[name]:
+        for flags in PROFILES + MORE[name]:
             ask = {"duration": 1, "format": "raw", **flags}
             answers[key("cpu_profile", kind, flags)] = clusters.get(
                 base, f"/{kind}/cpu_profile", **params, **ask
@@ -73,56 +79,47 @@ def test_ray_finds_scry_as_its_py_spy(cluster):
     assert "scry" in words, words
 
 
+tasks = pytest.mark.parametrize("name", [BUSY, SLEEPING, FORKING])
+
+
+def flagged(which):
+    return pytest.mark.parametrize("flags", which, ids=lambda flags: "+".join(flags) or "plain")
+
+
 @kinds
-def test_traceback_shows_the_function_of_a_busy_task(answers, kind):
-    answer = answers(BUSY, "traceback", kind)
+@tasks
+@flagged(TRACEBACKS)
+def test_traceback(answers, kind, name, flags):
+    answer = answers(name, "traceback", kind, **flags)
     assert answer.type == "text/plain; charset=utf-8"
     assert answer.text.startswith("Process ")
-    assert "busy_task" in answer.text and NATIVE not in answer.text
+    assert DOES[name] in answer.text, answer.text
+    assert (NATIVE in answer.text) == ("native" in flags)
+    assert (CHILD in answer.text) == (name == FORKING and "subprocesses" in flags)
 
 
 @kinds
-def test_traceback_shows_the_function_of_a_sleeping_task(answers, kind):
-    assert "sleeps_inside" in answers(SLEEPING, "traceback", kind).text
+@tasks
+@flagged(PROFILES)
+def test_profile(answers, kind, name, flags):
+    """One who waits is there only with idle; what is native only with native; the child only with subprocesses."""
+    text = answers(name, "cpu_profile", kind, **flags).text
+    shown = name in ACTIVE or "idle" in flags
+    assert (DOES[name] in text) == shown, text
+    assert (CHILD in text) == (name == FORKING and "subprocesses" in flags), text
+    if shown or "native" not in flags:
+        assert (NATIVE in text) == ("native" in flags), text
 
 
 @kinds
-def test_traceback_has_native_frames_only_with_native(answers, kind):
-    assert NATIVE not in answers(SLEEPING, "traceback", kind).text
-    text = answers(SLEEPING, "traceback", kind, native=1).text
-    assert NATIVE in text and "sleeps_inside" in text
+def test_profile_with_all_flags_at_once(answers, kind):
+    text = answers(FORKING, "cpu_profile", kind, native=1, idle=1, subprocesses=1).text
+    assert CHILD in text and DOES[FORKING] in text and NATIVE in text
 
 
-@kinds
-def test_traceback_has_the_forked_child_only_with_subprocesses(answers, kind):
-    assert "forked_work" not in answers(FORKING, "traceback", kind).text
-    assert "forked_work" in answers(FORKING, "traceback", kind, subprocesses=1).text
-
-
-@kinds
-def test_profile_of_a_busy_task(answers, kind):
-    text = answers(BUSY, "cpu_profile", kind).text
-    assert "busy_inside" in text and NATIVE not in text
-
-
-@kinds
-def test_profile_has_native_frames_only_with_native(answers, kind):
-    text = answers(BUSY, "cpu_profile", kind, native=1).text
-    assert NATIVE in text and "busy_inside" in text
-
-
-@kinds
-def test_profile_shows_a_sleeping_task_only_with_idle(answers, kind):
-    assert "sleeps_inside" not in answers(SLEEPING, "cpu_profile", kind).text
-    assert "sleeps_inside" in answers(SLEEPING, "cpu_profile", kind, idle=1).text
-
-
-@kinds
-def test_profile_has_the_forked_child_only_with_subprocesses(answers, kind):
-    assert "forked_work" not in answers(FORKING, "cpu_profile", kind).text
-    assert "forked_work" in answers(FORKING, "cpu_profile", kind, subprocesses=1).text
-    together = answers(FORKING, "cpu_profile", kind, native=1, idle=1, subprocesses=1).text
-    assert "forked_work" in together and "forking_task" in together and NATIVE in together
+def test_speedscope_of_a_busy_task(answers):
+    shown = json.loads(answers(BUSY, "cpu_profile", "worker", format="speedscope").text)
+    assert any("busy_inside" in frame["name"] for frame in shown["shared"]["frames"])
 
 
 def test_flame_graph_of_a_worker_is_a_picture(answers):

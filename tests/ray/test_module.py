@@ -37,6 +37,18 @@ def test_the_doctor_names_what_is_wrong(results):
     assert "python -m scry.ray link" in seen["text"]
 
 
+def test_the_doctor_finds_the_gate_closed(scry):
+    """Ray's own default: its dashboard answers 403 to everything, and the doctor says so and what to do."""
+    with clusters.started(scry, profiling=False) as gated:
+        answer = clusters.get(gated.dashboard, "/worker/traceback", pid=1, node_id=gated.node_id)
+        assert answer.status == 403
+        done = gated.run(gated.python, "-m", "scry.ray", "doctor")
+    assert done.returncode == 1, done
+    assert "profiling is disabled: every request is answered with 403" in done.stdout
+    assert "set RAY_DASHBOARD_ENABLE_PROFILING=1 for `ray start --head`" in done.stdout
+    assert "it can look into a worker" in done.stdout, "the nodes are asked all the same"
+
+
 def test_dump_of_tasks_by_name(results):
     assert "sleeps_inside" in results["dump"] and "busy_task" not in results["dump"]
 
@@ -46,6 +58,21 @@ def test_one_profile_of_tasks_and_actors(results):
     assert seen["workers"] == 3 and seen["failures"] == []
     assert "busy_inside" in seen["text"] and "Waiter.wait_inside" in seen["text"]
     assert "forked_work" not in seen["text"] and "sleeping_task" not in seen["text"]
+    assert "shared" in json.loads(seen["json"]), "the name says speedscope"
+
+
+def test_a_profile_can_be_looked_at(results):
+    seen = results["profile"]
+    assert seen["shown"].startswith("3 workers\n<Profile of "), seen["shown"]
+    assert "busy_inside (" in seen["shown"]
+    assert "data:image/svg+xml;base64," in seen["page"]
+
+
+def test_replicas_by_their_deployment(results):
+    seen = results["replicas"]
+    assert len(seen["Summarizer"]) == 2 and seen["news:Summ*"] == seen["Summarizer"]
+    assert seen["Translator"] == []
+    assert seen["shown"].startswith("2 workers\n<Profile of "), seen["shown"]
 
 
 def test_nothing_of_that_name(results):

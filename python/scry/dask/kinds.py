@@ -11,17 +11,10 @@ from typing import Any, Union
 from scry import errors
 from scry.dask.block import Block, Part
 from scry.dask.tasks import TaskProfiles, runs_of, split
-from scry.profile import Profile, StrPath, format_of
+from scry.profile import EXTENSIONS, Profile, StrPath, format_of
 from scry.recording import record_words, view_words
 
 Workers = Union[bool, int, Sequence[str]]
-EXTENSIONS = {
-    "flamegraph": "svg",
-    "speedscope": "json",
-    "chrometrace": "json",
-    "gecko": "json",
-    "raw": "txt",
-}
 
 
 def file_stem(label: str) -> str:

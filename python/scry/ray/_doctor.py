@@ -30,7 +30,7 @@ class Finding:
         return f"{'ok  ' if self.ok else 'FAIL'}  {self.where}: {self.what}{remedy}"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Report:
     findings: list[Finding]
 
@@ -40,6 +40,9 @@ class Report:
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.findings))
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def _is_our_agent(entry: Path) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import html
 import json
 import os
 import subprocess
@@ -10,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from scry import errors, program
+from scry import errors, profile, program
 from scry.ray._workers import Failure, Worker, on_their_nodes, workers
 
 
@@ -66,7 +68,7 @@ def thread_text(thread: dict[str, Any]) -> str:
     return "\n".join(lines + ["    " + frame_text(frame) for frame in thread["frames"]])
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Dumps:
     """What the threads of some workers did, and who could not be asked."""
 
@@ -79,24 +81,61 @@ class Dumps:
         ]
         return "\n\n".join(parts + [f"failed: {failure}" for failure in self.failures])
 
+    def __repr__(self) -> str:
+        return str(self)
 
-@dataclasses.dataclass(frozen=True)
+
+@dataclasses.dataclass(frozen=True, repr=False)
 class Profile:
     """Recordings of some workers in the same seconds, and who could not be recorded."""
 
     found: list[tuple[Worker, bytes]]
     failures: list[Failure]
 
-    def save(self, path: str | os.PathLike[str], format: str | None = None) -> Path:
-        """All of them as one file; the format of `scry convert -f`, flamegraph if not given."""
+    @functools.cached_property
+    def merged(self) -> profile.Profile:
+        """All of them as one: functions(), to_pandas() and whatever else a profile of scry.record() has."""
+        self._check()
+        each = []
+        for _, data in self.found:
+            file = tempfile.TemporaryFile(prefix="scry-")
+            file.write(data)
+            file.flush()
+            each.append(profile.Profile(file))
+        try:
+            return profile.Profile.merge(each)
+        finally:
+            for one in each:
+                one.close()
+
+    def _check(self) -> None:
         if not self.found:
             raise RuntimeError("; ".join(map(str, self.failures)) or "nothing was recorded")
+
+    def __repr__(self) -> str:
+        lines = [f"{len(self.found)} workers"]
+        lines += [repr(self.merged)] if self.found else []
+        return "\n".join(lines + [f"failed: {failure}" for failure in self.failures])
+
+    def _repr_html_(self) -> str:
+        failed = "".join(f"<p>failed: {html.escape(str(failure))}</p>" for failure in self.failures)
+        return (self.merged._repr_html_() if self.found else "") + failed
+
+    def save(self, path: str | os.PathLike[str], format: str | None = None) -> Path:
+        """All of them as one file; the end of its name says the format, flamegraph if it does not, unless format does."""
+        self._check()
+        try:
+            format = profile.format_of(path, format)
+        except errors.UsageError:
+            if format is not None:
+                raise
+            format = "flamegraph"
         with tempfile.TemporaryDirectory(prefix="scry-ray-") as folder:
             names = []
             for i, (_, data) in enumerate(self.found):
                 names.append(os.path.join(folder, f"{i}.scry"))
                 Path(names[-1]).write_bytes(data)
-            words = ["-f", format or "flamegraph", "-o", os.path.abspath(path)]
+            words = ["-f", format, "-o", os.path.abspath(path)]
             words += ["--processes", "always", "--partial", "--", *names]
             program.run(["convert", *words])
         return Path(path)

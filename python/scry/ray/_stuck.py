@@ -19,7 +19,7 @@ class Group:
     workers: list[Worker]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Summary:
     groups: list[Group]  # the rarest first
     failures: list[Failure]
@@ -33,6 +33,9 @@ class Summary:
             for i, stack in enumerate(group.stacks):
                 lines += ["  and in another thread"] * (i > 0) + [f"    {frame}" for frame in stack]
         return "\n".join(lines + [f"failed: {failure}" for failure in self.failures])
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def _names(workers: list[Worker], most: int = 8) -> str:

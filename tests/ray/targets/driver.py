@@ -45,6 +45,10 @@ def forked_work():
         sum(i * i for i in range(2000))
 
 
+def awaits_child(child):
+    os.waitpid(child, 0)
+
+
 @ray.remote(num_cpus=0.01)
 def forking_task():
     child = os.fork()
@@ -52,7 +56,7 @@ def forking_task():
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
         forked_work()
     say("forking_task")
-    os.waitpid(child, 0)
+    awaits_child(child)
 
 
 @ray.remote(num_cpus=0.01)

@@ -61,8 +61,34 @@ def deployed():
 
 def profile():
     seen = scry.ray.record(tasks="busy_task", actors=["waiter-*"], idle=True, duration=1)
-    path = seen.save(Path(FOLDER) / "both.txt", format="raw")
-    return {"workers": len(seen.found), "failures": list(map(str, seen.failures)), "text": path.read_text()}
+    path = seen.save(Path(FOLDER) / "both.txt")
+    return {
+        "workers": len(seen.found),
+        "failures": list(map(str, seen.failures)),
+        "text": path.read_text(),
+        "json": seen.save(Path(FOLDER) / "both.json").read_text(),
+        "shown": repr(seen),
+        "page": seen._repr_html_(),
+    }
+
+
+def replicas():
+    """Of a real Serve application, by the names of its deployment."""
+    from ray import serve
+
+    @serve.deployment(name="Summarizer", num_replicas=2, ray_actor_options={"num_cpus": 0.01})
+    class Summarizer:
+        async def __call__(self):
+            return None
+
+    serve.run(Summarizer.bind(), name="news")
+    try:
+        return {
+            pattern: [str(worker) for worker in scry.ray.workers(replicas=pattern)]
+            for pattern in ("Summarizer", "news:Summ*", "Translator")
+        } | {"shown": repr(scry.ray.record(replicas="Summarizer", idle=True, duration=1))}
+    finally:
+        serve.shutdown()
 
 
 def nothing():
@@ -77,6 +103,7 @@ def main():
         "doctor_without_link": report_without_link(),
         "dump": str(scry.ray.dump(tasks="sleep*")),
         "profile": profile(),
+        "replicas": replicas(),
         "nothing": nothing(),
         "stuck": str(scry.ray.stuck(job=JOB)),
         "deployed": deployed(),
