@@ -12,8 +12,8 @@
  *       a later moment: taking peeks whenever they succeed would make fast code look like its slow
  *       callers. So a thread whose peeks fail more than MOVED_LIMIT of the time (BLIND_LIMIT up to
  *       3.10) is stopped for each look, whatever a peek would say; now and then some are made only
- *       to see whether that is still so. A thread that is met for the first time counts as one of
- *       these.
+ *       to see whether that is still so, as far as a small share of the time allows. A thread that is
+ *       met for the first time counts as one of these.
  *
  * With BLOCKING_NEVER nothing is stopped and what could not be proved is marked torn. One thread's
  * trouble costs its own sample only. */
@@ -36,7 +36,9 @@
 #define STILL_EVIDENCE 0.2
 #define PROBE_EVERY    8
 #define PROBE_PEEKS    7
-#define LEARN_PEEKS    31 /* so many at a time until FIRST_PEEKS are known */
+#define LEARN_PEEKS    31                   /* so many at a time until FIRST_PEEKS are known */
+#define LEARN_AT_FIRST (5 * 1000 * 1000ULL) /* nanoseconds to learn, for all threads together ... */
+#define LEARN_SHARE    500                  /* ... and 1/500 of the time */
 #define WARM_AFTER     (50 * 1000ULL)
 #define SWIFT_TRIES    3
 #define SWIFT_BASE                                                                                 \
@@ -324,6 +326,9 @@ static bool wants_peek(const struct target *t, struct known_thread *k, const str
         return false;
     if (!stops_each_time(t, k, look))
         return true;
+    /* What follows is only to learn, unless there is no credit for stops. */
+    if (!t->private->learn_credit && may_stop(t, look))
+        return false;
     if (k->peeks < FIRST_PEEKS)
         return true;
     if (k->probe_in > 0) {
@@ -476,10 +481,18 @@ static bool is_proved(struct known_thread *k, enum peek_result result)
     return false;
 }
 
+/* The time since then went into what is only to be learned. */
+static void charge_learning(struct target_private *p, scry_nsec since)
+{
+    scry_nsec took = clock_now() - since;
+    p->learn_credit -= took < p->learn_credit ? took : p->learn_credit;
+}
+
 static int finish_peek(struct target *t, const struct look *look, struct known_thread *k,
                        enum peek_result result)
 {
     bool stopped_anyway = stops_each_time(t, k, look);
+    scry_nsec start = stopped_anyway ? clock_now() : 0;
     if (result == PEEK_MISSED)
         result = peek_again(t, k);
     bool proved = is_proved(k, result);
@@ -490,10 +503,12 @@ static int finish_peek(struct target *t, const struct look *look, struct known_t
     if (result == PEEK_MISSED)
         t->private->must_meet = true;
     t->stats.moved += !proved;
-    if (stopped_anyway)
+    if (stopped_anyway) {
         try_peeks(t, k);
-    else if (result == PEEK_MOVED)
+        charge_learning(t->private, start);
+    } else if (result == PEEK_MOVED) {
         proved = is_proved(k, peek_once_more(t, k));
+    }
     /* Without credit left for a stop, a true stack is better than a torn one. */
     if (proved && (!stopped_anyway || !may_stop(t, look))) {
         k->torn = stopped_anyway && !peek_sees_variables(t->python);
@@ -670,7 +685,7 @@ static void sweep_codes(struct target *t)
     code_cache_sweep(&t->python->codes);
 }
 
-static void earn_stop_credit(struct target_private *p, scry_nsec now)
+static void earn_credit(struct target_private *p, scry_nsec now)
 {
     if (p->last_look)
         p->stop_credit += (now - p->last_look) / STOP_SHARE;
@@ -678,6 +693,9 @@ static void earn_stop_credit(struct target_private *p, scry_nsec now)
         p->stop_credit = STOP_CREDIT_MAX;
     if (p->stop_credit > STOP_CREDIT_MAX)
         p->stop_credit = STOP_CREDIT_MAX;
+    p->learn_credit += p->last_look ? (now - p->last_look) / LEARN_SHARE : LEARN_AT_FIRST;
+    if (p->learn_credit > LEARN_AT_FIRST)
+        p->learn_credit = LEARN_AT_FIRST;
     p->looked_before = now - p->last_look;
     p->last_look = now;
 }
@@ -771,7 +789,7 @@ int target_look(struct target *t, const struct look *look, const struct snapshot
     stop_settle(); /* whoever stopped too late to be read must not stand still until it is wanted
                       again */
     sweep_codes(t);
-    earn_stop_credit(p, now);
+    earn_credit(p, now);
     int r = LOOK_AGAIN;
     for (int i = 0; i < LOOK_TRIES && r == LOOK_AGAIN; i++) {
         r = meet(t, now);
