@@ -326,15 +326,16 @@ class Toggling:
     """pause() and resume() as a pair, with work between them whose own time is not counted: bare has its turn beside it."""
 
     def __init__(self, label, work):
-        self.tracer, self.work = TRACERS[label](True), work
+        self.kind, self.work = TRACERS[label], work
         self.bare = self.best = float("inf")
 
     def turn(self):
         self.bare = min(self.bare, self.alone())
-        self.tracer.start()
-        self.best = min(self.best, self.toggled(self.tracer.tracer))
-        self.tracer.stop()
-        self.tracer.clear()
+        tracer = self.kind(True)
+        tracer.start()
+        self.best = min(self.best, self.toggled(tracer.tracer))
+        tracer.stop()
+        tracer.clear()
 
     def alone(self):
         work = self.work
