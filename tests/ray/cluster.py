@@ -161,10 +161,11 @@ class Cluster:
         rows = {r["name"]: r for r in self.state("tasks") if r["state"] == "RUNNING"}
         return rows if names <= set(rows) and all(rows[n]["worker_pid"] for n in names) else None
 
-    def run(self, *words: str, timeout: float = PATIENCE, **environment: str):
+    def run(self, *words: str, timeout: float = PATIENCE, folder=None, **environment: str):
         """A program of this cluster's environment; its exit status, output and complaints."""
         return subprocess.run(
             list(map(str, words)),
+            cwd=folder,
             env={**self.environment, "RAY_ADDRESS": self.address, **environment},
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -6,6 +6,7 @@ import subprocess
 
 import cluster as clusters
 import pytest
+import pythons
 
 pytestmark = [pytest.mark.xdist_group("ray"), pytest.mark.timeout(300)]
 
@@ -98,6 +99,15 @@ def test_a_server_on_each_node(results):
     assert seen["stranger"] == 401 and seen["friend"] == 200
     assert {"busy_task", "sleeping_task"} <= set(seen["tasks"])
     assert seen["afterwards"] == 0
+
+
+def test_the_example_runs(cluster, tmp_path):
+    job = cluster.running["busy_task"]["job_id"]
+    example = pythons.PROJECT / "examples" / "ray_job.py"
+    done = cluster.run(cluster.python, example, job, folder=tmp_path)
+    assert done.returncode == 0, done
+    assert "different stacks, the rarest first" in done.stdout
+    assert "busy_inside" in (tmp_path / "ray_job.svg").read_text()
 
 
 def version_in(folder):
