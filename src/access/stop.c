@@ -38,7 +38,7 @@ static _Thread_local pid_t owed[OWED_MAX];
 static _Thread_local int owed_count;
 static _Thread_local unsigned stop_count;
 static _Thread_local bool slept_last; /* the last stop did not come while we were polling */
-/* Stops that came without the signal: another thread of this process takes it. */
+/* Stops in a row that came without the signal: another thread of this process takes it. */
 static _Thread_local unsigned untold_count;
 
 enum event { EVENT_NONE, EVENT_STOPPED, EVENT_DEAD, EVENT_LOST };
@@ -154,6 +154,15 @@ static void waiting_pause(struct waiting *w, scry_nsec span)
     w->taken |= !w->timed_out;
 }
 
+/* After a wait that was too short the signal may have come right behind it, together with the stop. */
+static void count_untold(struct waiting *w)
+{
+    if (!w->timed_out)
+        return;
+    waiting_pause(w, 0);
+    untold_count = w->timed_out ? untold_count + 1 : 0;
+}
+
 /* A thread that runs on another CPU stops within microseconds: poll. One that is to run on ours cannot stop before we
  * give the CPU away: sleep at once, until the kernel tells of the stop. Which of the two it is stays the same, as a
  * rule. (Not by yielding: to get the CPU back after that takes a whole turn of whoever else is ready, and the thread
@@ -166,9 +175,10 @@ static enum event await(pid_t tid, struct waiting *w, scry_nsec limit, int *ret_
     for (int polls = near ? QUICK_POLLS : 0;; polls++) {
         enum event event = check(tid, ret_signal);
         slept_last = polls > QUICK_POLLS;
-        untold_count += event != EVENT_NONE && w->timed_out;
-        if (event != EVENT_NONE)
+        if (event != EVENT_NONE) {
+            count_untold(w);
             return event;
+        }
         if (polls < QUICK_POLLS)
             continue;
         scry_nsec t = now();

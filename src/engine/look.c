@@ -327,7 +327,7 @@ static bool wants_peek(const struct target *t, struct known_thread *k, const str
     if (!stops_each_time(t, k, look))
         return true;
     /* What follows is only to learn, unless there is no credit for stops. */
-    if (!t->private->learn_credit && may_stop(t, look))
+    if (t->private->learn_credit <= 0 && may_stop(t, look))
         return false;
     if (k->peeks < FIRST_PEEKS)
         return true;
@@ -481,18 +481,17 @@ static bool is_proved(struct known_thread *k, enum peek_result result)
     return false;
 }
 
-/* The time since then went into what is only to be learned. */
+/* The time since then went into what is only to be learned: the reading, for one. */
 static void charge_learning(struct target_private *p, scry_nsec since)
 {
-    scry_nsec took = clock_now() - since;
-    p->learn_credit -= took < p->learn_credit ? took : p->learn_credit;
+    p->learn_credit -= (int64_t)(clock_now() - since);
 }
 
 static int finish_peek(struct target *t, const struct look *look, struct known_thread *k,
                        enum peek_result result)
 {
     bool stopped_anyway = stops_each_time(t, k, look);
-    scry_nsec start = stopped_anyway ? clock_now() : 0;
+    scry_nsec start = t->private->read_at;
     if (result == PEEK_MISSED)
         result = peek_again(t, k);
     bool proved = is_proved(k, result);
@@ -693,9 +692,10 @@ static void earn_credit(struct target_private *p, scry_nsec now)
         p->stop_credit = STOP_CREDIT_MAX;
     if (p->stop_credit > STOP_CREDIT_MAX)
         p->stop_credit = STOP_CREDIT_MAX;
-    p->learn_credit += p->last_look ? (now - p->last_look) / LEARN_SHARE : LEARN_AT_FIRST;
-    if (p->learn_credit > LEARN_AT_FIRST)
-        p->learn_credit = LEARN_AT_FIRST;
+    p->learn_credit +=
+        (int64_t)(p->last_look ? (now - p->last_look) / LEARN_SHARE : LEARN_AT_FIRST);
+    if (p->learn_credit > (int64_t)LEARN_AT_FIRST)
+        p->learn_credit = (int64_t)LEARN_AT_FIRST;
     p->looked_before = now - p->last_look;
     p->last_look = now;
 }

@@ -63,7 +63,7 @@ struct target_private {
     size_t reader_cap;
     scry_nsec
         stop_credit; /* how long threads may still be stopped before samples are marked instead */
-    scry_nsec learn_credit; /* how long peeks may still take that are made only to learn */
+    int64_t learn_credit; /* nanoseconds that peeks may still take which are made only to learn */
     scry_nsec last_look;
     scry_nsec looked_before;       /* so long before that */
     scry_nsec usual_read;          /* how long a reading takes, lately */
