@@ -39,6 +39,7 @@
 #define LEARN_PEEKS    31                   /* so many at a time until FIRST_PEEKS are known */
 #define LEARN_AT_FIRST (5 * 1000 * 1000ULL) /* nanoseconds to learn, for all threads together ... */
 #define LEARN_SHARE    500                  /* ... and 1/500 of the time */
+#define LEARN_PER_STOP 4 /* ... and 1/4 of the time that stops take, which might be spared */
 #define WARM_AFTER     (50 * 1000ULL)
 #define SWIFT_TRIES    3
 #define SWIFT_BASE                                                                                 \
@@ -164,6 +165,7 @@ static int stop_and_read(struct target *t, const struct look *look, struct known
     stop_release(&stop);
     scry_nsec end = clock_now(), charge = end - stopped + STOP_CHARGE;
     p->stop_credit -= charge < p->stop_credit ? charge : p->stop_credit;
+    p->learn_credit += (int64_t)(charge / LEARN_PER_STOP);
     t->stats.stops++;
     t->stats.stop_time += end - start;
     t->stats.held += charge;
