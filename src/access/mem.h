@@ -42,6 +42,22 @@ void mem_close(struct mem *mem);
  * ranges. */
 int mem_open_live(pid_t pid, struct mem **ret_mem, struct error *err);
 
+/* Another memory, read ahead: between begin and end what lies in the ranges is taken from where they were read to. That
+ * is true only of what does not change meanwhile: a thread that stands still. The ranges stand in the order of their
+ * addresses; they and their copies stay the caller's. */
+struct mem_ahead {
+    struct mem mem;
+    struct mem *under;
+    const struct mem_range *ranges;
+    int count; /* of those that were read */
+};
+void mem_ahead_init(struct mem_ahead *ahead, struct mem *under);
+/* One that closes what is under it. */
+struct mem_ahead *mem_ahead_new(struct mem *under);
+/* False if some of it is not there; what lies before that is read. */
+bool mem_ahead_begin(struct mem_ahead *ahead, const struct mem_range *ranges, int count);
+void mem_ahead_end(struct mem_ahead *ahead);
+
 /* Fake: made of pieces that are copied in. Reads may span adjoining pieces. */
 struct mem *mem_fake_new(void);
 int mem_fake_add(struct mem *fake, scry_addr addr, const void *data,

@@ -10,7 +10,10 @@
 #define MAX_LINE_TABLE (4 << 20)
 #define MAX_CODE_SIZE  512 /* of the struct itself, without the bytecode */
 #define BATCH          64
-#define READ_TRIES     3 /* of an object that is replaced while it is read */
+#define READ_TRIES     3   /* of an object that is replaced while it is read */
+#define TEXT_AHEAD     192 /* of a name, with its head: enough for most */
+#define TABLE_AHEAD    512
+#define PAGE           4096
 
 void code_cache_init(struct code_cache *c, const struct py_view *view)
 {
@@ -192,14 +195,51 @@ static bool take_fingerprint(struct code_cache *c, struct py_code *code, struct 
     const unsigned char *copies[CODE_PLACES];
     struct code_place places[CODE_PLACES];
     size_t count = code_places(c->view.layout, code, places);
+    struct mem_range ranges[CODE_PLACES];
     for (size_t i = 0; i < count; i++) {
         copies[i] = buffers[i];
-        if (mem_read(c->view.mem, places[i].addr, buffers[i], places[i].len) < 0)
-            return true; /* without a fingerprint it is read anew each time */
+        ranges[i] = (struct mem_range){places[i].addr, buffers[i], places[i].len};
     }
+    if (mem_readv(c->view.mem, ranges, (int)count) < (int)count)
+        return true; /* without a fingerprint it is read anew each time */
     code->fingerprint = fingerprint(c->view.layout, places, copies, count);
     return header_hash(c->view.layout, (struct raw){copies[0], places[0].len}) ==
            header_hash(c->view.layout, head);
+}
+
+/* Its names and its table of lines, read together: what begins on a page can be read to the end of that page. */
+struct code_parts {
+    struct mem_ahead ahead;
+    struct mem_range ranges[4];
+    unsigned char copies[3 * TEXT_AHEAD + TABLE_AHEAD];
+};
+
+static void read_parts(struct code_cache *c, struct code_parts *p, struct raw head)
+{
+    const struct layout *l = c->view.layout;
+    const struct {
+        int32_t field;
+        size_t len;
+    } parts[] = {{l->co_filename, TEXT_AHEAD},
+                 {l->co_name, TEXT_AHEAD},
+                 {l->co_qualname, TEXT_AHEAD},
+                 {l->co_linetable, TABLE_AHEAD}};
+    unsigned char *to = p->copies;
+    int n = 0;
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        scry_addr addr = raw_u64(head, parts[i].field);
+        size_t room = PAGE - (size_t)(addr % PAGE);
+        int k = n;
+        if (!addr)
+            continue;
+        for (; k > 0 && p->ranges[k - 1].addr > addr; k--)
+            p->ranges[k] = p->ranges[k - 1];
+        p->ranges[k] = (struct mem_range){addr, to, room < parts[i].len ? room : parts[i].len};
+        to += parts[i].len;
+        n++;
+    }
+    mem_ahead_init(&p->ahead, c->view.mem);
+    mem_ahead_begin(&p->ahead, p->ranges, n);
 }
 
 /* NULL also if the object was replaced meanwhile. */
@@ -209,15 +249,18 @@ static struct py_code *read_code(struct code_cache *c, scry_addr addr, struct ra
     struct py_code *code = calloc(1, sizeof(*code));
     if (!code)
         return NULL;
+    struct code_parts parts;
+    read_parts(c, &parts, r);
+    const struct py_view view = {.mem = &parts.ahead.mem, .layout = l};
     code->addr = addr;
     code->serial = c->next_serial++;
     code->filename_at = raw_u64(r, l->co_filename);
     code->name_at = raw_u64(r, l->co_name);
-    code->filename = read_text(&c->view, raw_u64(r, l->co_filename));
-    code->name = read_text(&c->view, raw_u64(r, l->co_name));
+    code->filename = read_text(&view, raw_u64(r, l->co_filename));
+    code->name = read_text(&view, raw_u64(r, l->co_name));
     scry_addr qualname = raw_u64(r, l->co_qualname);
     if (code->name)
-        code->qualname = qualname ? read_text(&c->view, qualname) : strdup(code->name);
+        code->qualname = qualname ? read_text(&view, qualname) : strdup(code->name);
     if (!code->filename || !code->name || !code->qualname) {
         code_free(code);
         return NULL;
@@ -227,8 +270,8 @@ static struct py_code *read_code(struct code_cache *c, scry_addr addr, struct ra
     code->argcount = raw_u32(r, l->co_argcount);
     code->posonly_count = raw_u32(r, l->co_posonlyargcount);
     code->kwonly_count = raw_u32(r, l->co_kwonlyargcount);
-    code->code_bytes = bytecode_length(&c->view, r);
-    read_line_table(&c->view, raw_u64(r, l->co_linetable), code);
+    code->code_bytes = bytecode_length(&view, r);
+    read_line_table(&view, raw_u64(r, l->co_linetable), code);
     if (!take_fingerprint(c, code, r)) {
         code_free(code);
         return NULL;
@@ -296,6 +339,7 @@ struct batch_item {
     struct py_code *known; /* NULL: not in the cache */
     struct code_place places[CODE_PLACES];
     int count;
+    bool sure; /* it is the same, and need not be looked at */
 };
 
 static bool item_matches(const struct layout *l, const struct batch_item *item,
@@ -321,7 +365,7 @@ static bool reserve_scratch(struct code_cache *c, size_t size)
 
 /* Known ones are compared, all with one read; the others, and those that changed, are read anew. */
 static int get_batch(struct code_cache *c, const scry_addr *addrs, size_t count,
-                     const struct py_code **ret_codes)
+                     const uint64_t *generation, const struct py_code **ret_codes)
 {
     const size_t room = MAX_CODE_SIZE;
     struct batch_item items[BATCH];
@@ -331,7 +375,8 @@ static int get_batch(struct code_cache *c, const scry_addr *addrs, size_t count,
         return -SCRY_E_NO_MEMORY;
     for (size_t i = 0; i < count; i++) {
         items[i] = (struct batch_item){.known = (struct py_code *)code_cache_peek(c, addrs[i])};
-        if (!items[i].known)
+        items[i].sure = items[i].known && generation && items[i].known->generation == *generation;
+        if (!items[i].known || items[i].sure)
             continue;
         items[i].count = (int)code_places(c->view.layout, items[i].known, items[i].places);
         for (int k = 0; k < items[i].count; k++, n++)
@@ -343,8 +388,8 @@ static int get_batch(struct code_cache *c, const scry_addr *addrs, size_t count,
         return got;
     int at = 0;
     for (size_t i = 0; i < count; i++) {
-        bool same = items[i].known && at + items[i].count <= got &&
-                    item_matches(c->view.layout, &items[i], ranges + at);
+        bool same = items[i].sure || (items[i].known && at + items[i].count <= got &&
+                                      item_matches(c->view.layout, &items[i], ranges + at));
         /* A recursive function stands in a batch more than once and is read anew only once. */
         const struct py_code *now = code_cache_peek(c, addrs[i]);
         if (same || now != items[i].known)
@@ -357,11 +402,11 @@ static int get_batch(struct code_cache *c, const scry_addr *addrs, size_t count,
 }
 
 int code_cache_get(struct code_cache *c, const scry_addr *addrs, size_t count,
-                   const struct py_code **ret_codes)
+                   const uint64_t *generation, const struct py_code **ret_codes)
 {
     for (size_t i = 0; i < count; i += BATCH) {
         size_t n = count - i < BATCH ? count - i : BATCH;
-        int r = get_batch(c, addrs + i, n, ret_codes + i);
+        int r = get_batch(c, addrs + i, n, generation, ret_codes + i);
         if (r < 0)
             return r;
     }

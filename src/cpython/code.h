@@ -60,9 +60,10 @@ struct code_cache {
 void code_cache_init(struct code_cache *c, const struct py_view *view);
 void code_cache_done(struct code_cache *c);
 /* The code objects at these addresses, read with one call; ret_codes[i] is NULL where there is
- * none. What comes back stays valid until code_cache_sweep(). */
+ * none. What comes back stays valid until code_cache_sweep(). `generation`: CPython's count of dead code objects at a
+ * moment when all of these lived, or NULL; those that were checked at the same count need no other check. */
 int code_cache_get(struct code_cache *c, const scry_addr *addrs, size_t count,
-                   const struct py_code **ret_codes);
+                   const uint64_t *generation, const struct py_code **ret_codes);
 /* The one in the cache, unchecked: for whoever has just seen that it is still the same. NULL =
  * none. */
 const struct py_code *code_cache_peek(const struct code_cache *c, scry_addr addr);

@@ -214,6 +214,24 @@ int copies_ranges(const struct copies *c, bool warm, struct mem_range *to)
     return n + add_once(c, COPIES_AFTER, to + n);
 }
 
+static struct mem_range first_copy(const struct copies *c, size_t i)
+{
+    const struct copies_range *r = &c->ranges[i];
+    unsigned char *to = c->data + (i < c->twice_count ? 0 : 2 * c->twice_size);
+    return (struct mem_range){r->addr, to + r->at, r->len};
+}
+
+int copies_ranges_once(const struct copies *c, struct mem_range *to)
+{
+    size_t a = 0, b = c->twice_count, n = 0;
+    while (a < c->twice_count || b < c->count) {
+        bool take_a =
+            a < c->twice_count && (b == c->count || c->ranges[a].addr <= c->ranges[b].addr);
+        to[n++] = first_copy(c, take_a ? a++ : b++);
+    }
+    return (int)n;
+}
+
 static const struct copies_range *find_in(const struct copies_range *ranges, size_t count,
                                           scry_addr addr, size_t len)
 {

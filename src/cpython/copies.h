@@ -58,6 +58,9 @@ bool copies_make(struct copies *c);
 int copies_range_count(const struct copies *c, bool warm);
 int copies_ranges(const struct copies *c, bool warm, struct mem_range *to);
 
+/* All of them once, in the order of addresses, into the first copy. */
+int copies_ranges_once(const struct copies *c, struct mem_range *to);
+
 /* The range that holds [addr, addr+len), NULL where that was not read. */
 const struct copies_range *copies_find(const struct copies *c, scry_addr addr, size_t len);
 /* Where its copy begins. What was read once has one for both. */

@@ -33,6 +33,7 @@ struct walk_memory {
     struct found_frames found;
     struct walk_place *places;
     size_t place_count, place_cap;
+    scry_addr cframes[WALK_CFRAMES];
     scry_addr *code_addrs;
     const struct py_code **codes;
     size_t code_cap;
@@ -104,6 +105,12 @@ static void note_place(struct walk_memory *m, scry_addr addr, size_t len, bool f
         m->place_cap = cap;
     }
     m->places[m->place_count++] = (struct walk_place){.addr = addr, .len = len, .fixed = fixed};
+}
+
+void walk_cframes(const struct python *py, scry_addr ret[WALK_CFRAMES])
+{
+    for (size_t i = 0; i < WALK_CFRAMES; i++)
+        ret[i] = py->walk ? py->walk->cframes[i] : 0;
 }
 
 size_t walk_places(const struct python *py, const struct walk_place **ret_places)
@@ -298,6 +305,8 @@ static int read_cframes(struct python *py, scry_addr cframe, struct walk_start *
     if (r < 0)
         return r;
     ret->leaf = now[0];
+    py->walk->cframes[0] = cframe;
+    py->walk->cframes[1] = now[1];
     if (now[1] && mem_read(py->view.mem, now[1] + (scry_addr)py->layout.cframe_current_frame,
                            before, sizeof(before)) == 0)
         ret->outer = before[0];
@@ -530,24 +539,48 @@ static bool make_frame(struct python *py, const struct found_frame *f, const str
     return true;
 }
 
+static bool same_frame(const struct py_frame *a, const struct py_frame *b)
+{
+    return a->addr == b->addr && a->code == b->code && a->offset == b->offset &&
+           a->is_entry == b->is_entry && a->is_shim_entry == b->is_shim_entry;
+}
+
+/* Returns whether they are the frames that were there before. */
+static bool make_frames(struct python *py, const struct found_frames *found, size_t distinct,
+                        struct py_thread *t)
+{
+    size_t before = t->frame_count, n = 0, near = 0;
+    bool same = true;
+    for (size_t i = 0; i < found->count; i++) {
+        struct py_frame frame;
+        const struct py_code *code = code_of(py->walk, &near, found->items[i].code, distinct);
+        if (!make_frame(py, &found->items[i], code, t, &frame))
+            continue;
+        same = same && n < before && same_frame(&frame, &t->frames[n]);
+        t->frames[n++] = frame;
+    }
+    t->frame_count = n;
+    return same && n == before;
+}
+
 int walk_resolve(struct python *py, const struct found_frames *found, struct py_thread *t)
 {
     struct walk_memory *m = py->walk;
-    t->frame_count = t->same_callers = 0;
-    t->stack_version++;
-    if (!found->count)
-        return 0;
-    if (!reserve_codes(m, found->count) || !reserve_frames(t, found->count))
-        return -SCRY_E_NO_MEMORY;
-    size_t distinct = distinct_codes(m, found), near = 0;
-    int r = code_cache_get(&py->codes, m->code_addrs, distinct, m->codes);
+    size_t distinct = 0;
+    int r =
+        reserve_codes(m, found->count) && reserve_frames(t, found->count) ? 0 : -SCRY_E_NO_MEMORY;
+    if (r == 0) {
+        distinct = distinct_codes(m, found);
+        r = code_cache_get(&py->codes, m->code_addrs, distinct,
+                           m->has_generation ? &m->generation : NULL, m->codes);
+    }
     if (r < 0)
-        return r;
-    for (size_t i = 0; i < found->count; i++)
-        t->frame_count +=
-            make_frame(py, &found->items[i], code_of(m, &near, found->items[i].code, distinct), t,
-                       &t->frames[t->frame_count]);
-    return 0;
+        t->frame_count = 0;
+    if (r < 0 || !make_frames(py, found, distinct, t)) {
+        t->same_callers = 0;
+        t->stack_version++;
+    }
+    return r;
 }
 
 int walk_resolve_known(struct python *py, const struct found_frames *found, size_t same,
@@ -592,6 +625,7 @@ int python_walk(struct python *py, struct py_thread *t)
     }
     m->found.count = 0;
     m->place_count = 0;
+    memset(m->cframes, 0, sizeof(m->cframes));
     int r = check_thread(py, t);
     if (r < 0)
         return r;

@@ -27,6 +27,8 @@ void peek_free(struct peek *p)
     if (!p)
         return;
     copies_done(&p->full);
+    copies_done(&p->still);
+    free(p->places);
     quick_done(&p->quick);
     free(p->trusted);
     found_done(&p->found);
@@ -83,6 +85,16 @@ int peek_ranges(struct peek *p, struct mem_range *to)
     return p->is_quick ? quick_ranges(p, to) : copies_ranges(&p->full, p->warm, to);
 }
 
+int peek_still_count(const struct peek *p)
+{
+    return p->has_guess ? (int)p->still.count : 0;
+}
+
+int peek_still_ranges(struct peek *p, struct mem_range *to)
+{
+    return p->has_guess ? copies_ranges_once(&p->still, to) : 0;
+}
+
 /* ---- predicting ---- */
 
 static size_t tstate_span(const struct layout *l)
@@ -109,20 +121,20 @@ static bool must_check_code(const struct peek *p, const struct layout *l)
     return !has_generation(l) || p->churn > 0;
 }
 
-static void predict_fixed_parts(struct peek *p, struct python *py, const struct py_thread *t)
+static void predict_fixed_parts(struct copies *to, struct peek *p, struct python *py,
+                                const struct py_thread *t)
 {
     const struct layout *l = &py->layout;
     p->tstate = t->tstate;
     p->tstate_len = tstate_span(l);
     /* Between two copies of the frames that agree, variables and all, one copy of the thread state says which of them
      * runs. Not so where the way there leads over the C stack, or where variables are not looked at. */
-    copies_add(&p->full, p->tstate, p->tstate_len,
+    copies_add(to, p->tstate, p->tstate_len,
                l->ts_current_frame != LAYOUT_NONE ? COPIES_BETWEEN : COPIES_TWICE);
     if (has_generation(l))
-        copies_add(&p->full, t->interp + (scry_addr)l->is_code_object_generation, 8,
-                   COPIES_BETWEEN);
+        copies_add(to, t->interp + (scry_addr)l->is_code_object_generation, 8, COPIES_BETWEEN);
     if (py->tstate_current_at)
-        copies_add(&p->full, py->tstate_current_at, 8, COPIES_AFTER);
+        copies_add(to, py->tstate_current_at, 8, COPIES_AFTER);
 }
 
 /* What a frame runs cannot die before the frame does: if it is what is known, it was so then. That it has not died since is
@@ -150,15 +162,14 @@ static void remember(scry_addr *recent, unsigned *next, scry_addr addr)
 
 /* The innermost frames come and go; those outside of the data stack come back at the same addresses more often
  * than not, so a few are read although the last stack did not have them. */
-static void remember_recent(struct peek *p, const struct walk_place *places, size_t count,
-                            size_t single)
+static void remember_recent(struct peek *p, size_t single)
 {
     size_t seen = 0;
-    for (size_t i = 0; i < count && seen < RECENT_PER_STACK; i++) {
-        if (places[i].len != single || places[i].fixed)
+    for (size_t i = 0; i < p->place_count && seen < RECENT_PER_STACK; i++) {
+        if (p->places[i].len != single || p->places[i].fixed)
             continue;
         seen++;
-        remember(p->recent, &p->recent_next, places[i].addr);
+        remember(p->recent, &p->recent_next, p->places[i].addr);
     }
     for (size_t k = 0; k < PEEK_RECENT; k++)
         copies_add(&p->full, p->recent[k], single, COPIES_TWICE);
@@ -180,19 +191,23 @@ static void predict_recent_code(struct peek *p, struct python *py, const struct 
 }
 
 /* The evaluator is entered at a few depths of the C stack, now at one, now at another. */
-static void predict_cframes(struct peek *p, struct python *py, const struct py_thread *t)
+static void predict_cframes(struct copies *to, const struct peek *p)
 {
-    const struct layout *l = &py->layout;
-    scry_addr at = t->tstate + (scry_addr)l->ts_cframe;
-    for (int i = 0; i < 2; i++) {
-        uint64_t cframe;
-        if (mem_read_u64(py->view.mem, at, &cframe) < 0 || !cframe)
-            break;
-        remember(p->recent_cframes, &p->recent_cframe_next, cframe);
-        at = cframe + (scry_addr)l->cframe_current_frame + 8;
-    }
     for (size_t k = 0; k < PEEK_RECENT; k++)
-        copies_add(&p->full, p->recent_cframes[k], CFRAME_SIZE, COPIES_TWICE);
+        copies_add(to, p->recent_cframes[k], CFRAME_SIZE, COPIES_TWICE);
+}
+
+/* Chunks of the data stack, frames elsewhere, C frames. */
+static void predict_places(struct copies *to, const struct peek *p)
+{
+    for (size_t i = 0; i < p->place_count; i++) {
+        const struct walk_place *place = &p->places[i];
+        size_t slack = place->room < CHUNK_SLACK ? place->room : CHUNK_SLACK;
+        copies_add(to, place->addr, place->len + slack, COPIES_TWICE);
+        if (place->room)
+            copies_put_near(to, place->addr);
+    }
+    predict_cframes(to, p);
 }
 
 void peek_forget(struct peek *p)
@@ -203,32 +218,73 @@ void peek_forget(struct peek *p)
     peek_reset(p);
 }
 
+/* Whether what was expected covers what the walk met. */
+static bool met_what_was_expected(const struct peek *p, const struct walk_place *places,
+                                  size_t count, const scry_addr cframes[WALK_CFRAMES])
+{
+    for (size_t i = 0; i < count; i++)
+        if (!copies_find(&p->still, places[i].addr, places[i].len))
+            return false;
+    for (size_t i = 0; i < WALK_CFRAMES; i++)
+        if (cframes[i] && !copies_find(&p->still, cframes[i], CFRAME_SIZE))
+            return false;
+    return count == p->place_count;
+}
+
+static bool keep_places(struct peek *p, const struct walk_place *places, size_t count)
+{
+    if (p->place_cap < count) {
+        struct walk_place *grown = realloc(p->places, 2 * count * sizeof(*grown));
+        if (!grown)
+            return false;
+        p->places = grown;
+        p->place_cap = 2 * count;
+    }
+    if (count)
+        memcpy(p->places, places, count * sizeof(*places));
+    p->place_count = count;
+    return true;
+}
+
 void peek_learn(struct peek *p, struct python *py, const struct py_thread *t)
 {
-    const struct layout *l = &py->layout;
+    scry_addr cframes[WALK_CFRAMES];
     const struct walk_place *places;
     size_t count = walk_places(py, &places);
+    walk_cframes(py, cframes);
+    bool expected =
+        p->has_guess && p->tstate == t->tstate && met_what_was_expected(p, places, count, cframes);
     peek_reset(p);
+    p->is_quick = p->full_made = false;
+    p->has_guess = keep_places(p, places, count);
+    if (expected || !p->has_guess)
+        return;
+    for (size_t i = 0; i < WALK_CFRAMES; i++)
+        if (cframes[i])
+            remember(p->recent_cframes, &p->recent_cframe_next, cframes[i]);
+    copies_begin(&p->still);
+    predict_fixed_parts(&p->still, p, py, t);
+    predict_places(&p->still, p);
+    p->has_guess = copies_make(&p->still);
+}
+
+void peek_prepare(struct peek *p, struct python *py, const struct py_thread *t)
+{
+    const struct layout *l = &py->layout;
+    if (p->is_quick || p->full_made)
+        return;
     copies_begin(&p->full);
-    predict_fixed_parts(p, py, t);
-    for (size_t i = 0; i < count; i++) {
-        size_t slack = places[i].room < CHUNK_SLACK ? places[i].room : CHUNK_SLACK;
-        copies_add(&p->full, places[i].addr, places[i].len + slack, COPIES_TWICE);
-        if (places[i].room)
-            copies_put_near(&p->full, places[i].addr);
-    }
-    if (count && l->if_size == LAYOUT_NONE)
-        copies_put_near(&p->full, places[0].addr);
-    remember_recent(p, places, count, frame_size(l));
-    if (l->cframe_current_frame != LAYOUT_NONE)
-        predict_cframes(p, py, t);
-    const struct py_code *last = NULL;
+    predict_fixed_parts(&p->full, p, py, t);
+    predict_places(&p->full, p);
+    if (p->place_count && l->if_size == LAYOUT_NONE)
+        copies_put_near(&p->full, p->places[0].addr);
+    remember_recent(p, frame_size(l));
     for (size_t i = 0; i < t->frame_count && must_check_code(p, l); i++)
-        if (t->frames[i].code != last)
-            predict_code(p, py, last = t->frames[i].code);
+        if (i == 0 || t->frames[i].code != t->frames[i - 1].code)
+            predict_code(p, py, t->frames[i].code);
     predict_recent_code(p, py, t);
-    p->is_quick = false;
-    p->has_guess = copies_make(&p->full);
+    p->full_made = copies_make(&p->full);
+    p->has_guess = p->full_made;
 }
 
 /* ---- judging ---- */
@@ -567,7 +623,7 @@ void peek_trust(struct peek *p, struct python *py, const struct py_thread *t)
     struct walk_copy w;
     if (!p->has_guess || t->incomplete || py->tstate_current_at || !walk_copy(py, &w))
         return;
-    const struct copies_range *r = copies_find(&p->full, w.addr, w.len);
+    const struct copies_range *r = copies_find(&p->still, w.addr, w.len);
     if (!r || r->when != COPIES_TWICE || r->addr != w.addr || !copy_found(&p->last, w.found) ||
         !copy_trusted(p, &w))
         return;
@@ -632,7 +688,9 @@ int peek_relearn(struct peek *p, struct python *py, const struct py_thread *t)
     p->scratch.interp = t->interp;
     p->scratch.thread_id = t->thread_id;
     int r = python_walk(py, &p->scratch);
-    if (r == 0)
-        peek_learn(p, py, &p->scratch);
-    return r;
+    if (r < 0)
+        return r;
+    peek_learn(p, py, &p->scratch);
+    peek_prepare(p, py, &p->scratch);
+    return 0;
 }

@@ -59,12 +59,18 @@ bool peek_has_guess(const struct peek *p);
 
 /* The memory was not read lately: read it once more beforehand, for the two copies to follow each other faster. */
 void peek_warm(struct peek *p, bool warm);
+/* Before a reading: what was learned is made into what is to be read. */
+void peek_prepare(struct peek *p, struct python *py, const struct py_thread *t);
 /* How many ranges the next reading takes, and the ranges themselves. */
 int peek_range_count(const struct peek *p);
 int peek_ranges(struct peek *p, struct mem_range *ranges);
 /* So many readings in a row by the next read; returns how many it will be (one, unless it is a quick one). Call it
  * before peek_range_count(). */
 int peek_ahead(struct peek *p, int count);
+/* Of a thread that stands still: all that its stack is expected to consist of, once, in the order of addresses. `to`
+ * has room for peek_still_count() ranges; the copies belong to the peek and last until its next reading. */
+int peek_still_count(const struct peek *p);
+int peek_still_ranges(struct peek *p, struct mem_range *to);
 /* Judge what was read into the ranges. */
 enum peek_result peek_judge(struct peek *p, struct python *py, struct py_thread *t);
 /* On to the next reading of the same read, for peek_judge(); false where there is none. */

@@ -25,6 +25,10 @@ struct quick {
 
 struct peek {
     struct copies full;
+    bool full_made;      /* it is what was learned last */
+    struct copies still; /* what the last walk met, for the next one */
+    struct walk_place *places;
+    size_t place_count, place_cap; /* the same, before it was made into ranges */
     struct quick quick;
     bool is_quick; /* the next reading, or the last one */
     bool warm;

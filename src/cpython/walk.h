@@ -46,6 +46,9 @@ struct walk_place {
 
 /* What the last python_walk() met, chunks and single frames; valid until the next one. */
 size_t walk_places(const struct python *py, const struct walk_place **ret_places);
+/* The evaluator's C frames that it began with, the innermost first (3.11, 3.12); 0 = none. */
+#define WALK_CFRAMES 2
+void walk_cframes(const struct python *py, scry_addr ret[WALK_CFRAMES]);
 
 /* The frames it found and its copy of the newest piece of the data stack, both valid until the next walk. False if
  * that piece does not hold all of them, or this version does not count the code objects that die. */

@@ -33,10 +33,14 @@
 #define BLIND_LIMIT    0.01 /* where a peek can be fooled */
 #define MOVED_MEMORY   256  /* moved_share is that of so many peeks */
 #define MOVED_PRIOR    64   /* and begins as if there had been so many */
-#define STILL_EVIDENCE 0.2
-#define PROBE_EVERY    8
-#define PROBE_PEEKS    7
-#define LEARN_PEEKS    31                   /* so many at a time until FIRST_PEEKS are known */
+#define STILL_EVIDENCE 0.2  /* where a peek can be fooled; elsewhere by its share of a CPU ... */
+#define STILL_SPAN                                                                                 \
+    (8 * 1000 * 1000ULL) /* ... over at least so long, for the kernel counts by ticks */
+#define PROBE_EVERY 8
+#define PROBE_PEEKS 7
+#define LEARN_PEEKS 31 /* so many at a time until FIRST_PEEKS are known ... */
+#define LEARN_WEIGHT                                                                               \
+    3 /* ... or a third of it, where none can be fooled: those of one moment are much alike */
 #define LEARN_AT_FIRST (5 * 1000 * 1000ULL) /* nanoseconds to learn, for all threads together ... */
 #define LEARN_SHARE    500                  /* ... and 1/500 of the time */
 #define LEARN_PER_STOP 4 /* ... and 1/4 of the time that stops take, which might be spared */
@@ -56,6 +60,7 @@
 #define STOP_CHARGE     20000 /* nanoseconds, for the stop itself */
 #define STOP_CREDIT_MAX (200 * 1000 * 1000ULL)
 #define SWEEP_AT        64
+#define AHEAD_MOST      256 /* ranges read ahead of a walk; more would hold the thread for longer */
 
 static struct thread_state *add_state(struct snapshot *s)
 {
@@ -123,6 +128,18 @@ static bool has_moved_on(struct known_thread *k, scry_nsec now)
     return ran || k->activity != TASK_BLOCKED || !k->has_stack;
 }
 
+static bool reserve_ranges(struct target_private *p, size_t count)
+{
+    if (p->range_cap >= count)
+        return true;
+    struct mem_range *grown = realloc(p->ranges, (count + 64) * sizeof(*grown));
+    if (!grown)
+        return false;
+    p->ranges = grown;
+    p->range_cap = count + 64;
+    return true;
+}
+
 /* ---- reading one thread ---- */
 
 static int walk_and_visit(struct target *t, const struct look *look, struct known_thread *k)
@@ -131,6 +148,23 @@ static int walk_and_visit(struct target *t, const struct look *look, struct know
     int r = python_walk(t->python, &k->python);
     if (r == 0 && look->visit)
         look->visit(t, &k->python, look->visit_context);
+    return r;
+}
+
+/* The same of a thread that stands still, or is yet to be proved to have stood: where its last stack lay is read
+ * beforehand, by one system call. */
+static int walk_still(struct target *t, const struct look *look, struct known_thread *k)
+{
+    struct target_private *p = t->private;
+    int count = peek_still_count(k->peek);
+    if (!count || count > AHEAD_MOST || !reserve_ranges(p, (size_t)count))
+        count = 0;
+    count = count ? peek_still_ranges(k->peek, p->ranges) : 0;
+    bool there = mem_ahead_begin(p->ahead_mem, p->ranges, count);
+    int r = walk_and_visit(t, look, k);
+    mem_ahead_end(p->ahead_mem);
+    if (!there)
+        peek_forget(k->peek);
     return r;
 }
 
@@ -159,7 +193,7 @@ static int stop_and_read(struct target *t, const struct look *look, struct known
     int r = stop_thread(&stop, k->tid, look->stop_limit ? look->stop_limit : STOP_LIMIT);
     scry_nsec stopped = clock_now();
     if (r == 0)
-        r = walk_and_visit(t, look, k);
+        r = walk_still(t, look, k);
     if (r == 0 && look->native)
         native_capture(p->native, k->native, t->python, &k->python, k->tid, true, stopped);
     stop_release(&stop);
@@ -212,7 +246,7 @@ static int read_asleep(struct target *t, const struct look *look, struct known_t
                        bool *ret_proved)
 {
     bool ran;
-    int r = walk_and_visit(t, look, k);
+    int r = walk_still(t, look, k);
     if (r == 0 && look->native)
         native_capture(t->private->native, k->native, t->python, &k->python, k->tid, false,
                        clock_now());
@@ -237,7 +271,7 @@ static int read_waiting(struct target *t, const struct look *look, struct known_
     *ret_proved = false;
     if (!k->watched || look->native || !task_watch_waits(&k->watch, &switches))
         return 0;
-    int r = walk_and_visit(t, look, k);
+    int r = walk_still(t, look, k);
     *ret_proved = r == 0 && !is_doubtful(k) && task_watch_waited(&k->watch, switches);
     if (*ret_proved) {
         k->torn = false;
@@ -293,24 +327,37 @@ static int read_surely(struct target *t, const struct look *look, struct known_t
 
 /* ---- peeking ---- */
 
-/* How much a good peek says. One during which the thread did not go on says less, for a thread that waits for a CPU
- * does not move either; and nothing, unless it ran since the last one of that kind. */
-static double evidence_of(struct known_thread *k)
+/* How much a good peek says during which the thread did not go on: it was in the middle of something long, or it waits
+ * for a CPU and does not move for that reason. Of its share of a CPU lately the square, so that what a crowded machine
+ * holds up counts for little beside what runs; and nothing, unless it ran since the last one of that kind. */
+static double evidence_of_still(const struct target *t, struct known_thread *k)
 {
-    if (peek_saw_it_run(k->peek))
-        return 1;
     if (k->watched && k->watch.run_time == k->still_at)
         return 0;
+    scry_nsec now = t->private->last_look, span = now - k->still_since;
+    scry_nsec ran = k->watched ? k->watch.run_time - k->still_at : 0;
+    bool first = !k->still_since;
+    if (!first && span < STILL_SPAN)
+        return 0;
     k->still_at = k->watch.run_time;
-    return STILL_EVIDENCE;
+    k->still_since = now;
+    if (!peek_sees_variables(t->python))
+        return STILL_EVIDENCE;
+    double share = first ? 0 : ran < span ? (double)ran / (double)span : 1;
+    return share * share;
 }
 
-static void remember_peek(struct known_thread *k, bool moved)
+static void remember(struct known_thread *k, bool moved, double evidence)
 {
-    double evidence = moved ? 1 : evidence_of(k);
     k->peeks += evidence;
     double known = MOVED_PRIOR + k->peeks < MOVED_MEMORY ? MOVED_PRIOR + k->peeks : MOVED_MEMORY;
     k->moved_share += ((moved ? 1.0 : 0.0) - k->moved_share) * evidence / known;
+}
+
+/* So many peeks are made at once where it is only to learn. */
+static int peeks_at_once(const struct known_thread *k)
+{
+    return k->peeks < FIRST_PEEKS ? LEARN_PEEKS : PROBE_PEEKS;
 }
 
 static bool stops_each_time(const struct target *t, const struct known_thread *k,
@@ -338,18 +385,6 @@ static bool wants_peek(const struct target *t, struct known_thread *k, const str
         return false;
     }
     k->probe_in = PROBE_EVERY;
-    return true;
-}
-
-static bool reserve_ranges(struct target_private *p, size_t count)
-{
-    if (p->range_cap >= count)
-        return true;
-    struct mem_range *grown = realloc(p->ranges, (count + 64) * sizeof(*grown));
-    if (!grown)
-        return false;
-    p->ranges = grown;
-    p->range_cap = count + 64;
     return true;
 }
 
@@ -397,6 +432,7 @@ static int read_peeks(struct target *t, struct known_thread **readers, size_t co
     size_t first = 0;
     memset(ok, 0, count * sizeof(*ok));
     for (size_t i = 0; i < count; i++) {
+        peek_prepare(readers[i]->peek, t->python, &readers[i]->python);
         peek_warm(readers[i]->peek, p->looked_before > WARM_AFTER);
         p->ahead_count = peek_ahead(readers[i]->peek, ahead);
     }
@@ -460,8 +496,9 @@ static enum peek_result peek_once_more(struct target *t, struct known_thread *k)
  * the sooner it is known the fewer stops there are. */
 static void try_peeks(struct target *t, struct known_thread *k)
 {
-    int count = k->peeks < FIRST_PEEKS ? LEARN_PEEKS : PROBE_PEEKS;
-    for (int i = 0; i < count; i++) {
+    int count = peeks_at_once(k);
+    int weight = peek_sees_variables(t->python) ? LEARN_WEIGHT : 1;
+    for (int i = 0; i < count; i += weight) {
         bool ok, new_threads;
         if (read_peeks(t, &k, 1, 1, &ok, &new_threads) < 0 || !ok)
             return;
@@ -469,7 +506,7 @@ static void try_peeks(struct target *t, struct known_thread *k)
         if (t->private->slow || result == PEEK_MISSED ||
             (result != PEEK_MOVED && !peek_saw_it_run(k->peek)))
             return;
-        remember_peek(k, result == PEEK_MOVED);
+        remember(k, result == PEEK_MOVED, weight);
     }
 }
 
@@ -496,16 +533,19 @@ static int finish_peek(struct target *t, const struct look *look, struct known_t
     scry_nsec start = t->private->read_at;
     if (result == PEEK_MISSED)
         result = peek_again(t, k);
-    bool proved = is_proved(k, result);
+    bool proved = is_proved(k, result), still = proved && !peek_saw_it_run(k->peek);
+    /* More peeks would see the same. */
+    int alike = still && stopped_anyway && peek_sees_variables(t->python) ? peeks_at_once(k) : 1;
     /* One that is still wrong counts as failed: where code is made all the time it is never known when it runs, and
      * what a stop shows so much later is something else. */
     if (!t->private->slow)
-        remember_peek(k, !proved);
+        remember(k, !proved, still ? alike * evidence_of_still(t, k) : 1);
     if (result == PEEK_MISSED)
         t->private->must_meet = true;
     t->stats.moved += !proved;
     if (stopped_anyway) {
-        try_peeks(t, k);
+        if (!still)
+            try_peeks(t, k);
         charge_learning(t->private, start);
     } else if (result == PEEK_MOVED) {
         proved = is_proved(k, peek_once_more(t, k));

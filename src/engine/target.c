@@ -15,11 +15,26 @@ scry_nsec clock_now(void)
     return (scry_nsec)ts.tv_sec * SCRY_NSEC_PER_SEC + (scry_nsec)ts.tv_nsec;
 }
 
+static int open_memory(pid_t pid, struct target *t, struct error *err)
+{
+    struct mem *live;
+    int r = mem_open_live(pid, &live, err);
+    if (r < 0)
+        return r;
+    t->private->ahead_mem = mem_ahead_new(live);
+    if (!t->private->ahead_mem) {
+        mem_close(live);
+        return error_set(err, -SCRY_E_NO_MEMORY, "out of memory");
+    }
+    t->mem = &t->private->ahead_mem->mem;
+    return 0;
+}
+
 static int open_once(pid_t pid, struct target *t, struct error *err)
 {
     int r = process_open(pid, &t->process, err);
     if (r == 0)
-        r = mem_open_live(pid, &t->mem, err);
+        r = open_memory(pid, t, err);
     if (r == 0)
         r = python_find(t->process, t->mem, &t->python, err);
     /* It finds nothing where something else than the kernel's permission was missing. */

@@ -24,13 +24,14 @@ struct known_thread {
 
     enum task_activity activity; /* as last seen */
     scry_nsec activity_at;
-    scry_addr root;     /* its outermost frame: stays the same as long as it runs Python */
-    bool has_stack;     /* python.frames hold for as long as it does not run */
-    bool torn;          /* but they were not proved */
-    double moved_share; /* of its peeks, lately: how often the stack changed under the reading */
-    double peeks;       /* so many, as far as they tell something */
-    scry_nsec still_at; /* its run time when it was last seen to stand still */
-    unsigned probe_in;  /* looks until it is peeked at again although it is stopped each time */
+    scry_addr root;        /* its outermost frame: stays the same as long as it runs Python */
+    bool has_stack;        /* python.frames hold for as long as it does not run */
+    bool torn;             /* but they were not proved */
+    double moved_share;    /* of its peeks, lately: how often the stack changed under the reading */
+    double peeks;          /* so many, as far as they tell something */
+    scry_nsec still_at;    /* its run time when it was last seen to stand still ... */
+    scry_nsec still_since; /* ... and when that was */
+    unsigned probe_in;     /* looks until it is peeked at again although it is stopped each time */
 
     bool wanted; /* in this look */
     bool ran;    /* or may have, since the look before */
@@ -56,6 +57,7 @@ struct target_private {
     scry_nsec named_at;
     scry_nsec names_read_at;
 
+    struct mem_ahead *ahead_mem; /* the target's memory, for a thread that stands still */
     struct snapshot snapshot;
     struct mem_range *ranges; /* scratch: one vectored read for many threads */
     size_t range_cap;

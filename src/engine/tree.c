@@ -93,9 +93,14 @@ static bool list_known(struct tree *tree)
     return true;
 }
 
+static bool is_known(const struct tree *tree, pid_t pid)
+{
+    return bsearch(&pid, tree->known.items, tree->known.count, sizeof(pid), by_pid);
+}
+
 static void add_candidate(struct tree *tree, pid_t pid)
 {
-    if (bsearch(&pid, tree->known.items, tree->known.count, sizeof(pid), by_pid))
+    if (is_known(tree, pid))
         return;
     /* One that gets another parent meanwhile may be met twice. */
     for (size_t i = tree->listed; i < tree->candidate_count; i++)
@@ -194,10 +199,17 @@ static void renew_execed(struct tree *tree)
     }
 }
 
+/* As renew_execed() asks the members: most of the time one small read is enough. */
+static bool root_lives(const struct tree *tree, const struct process *root)
+{
+    bool sure = tree->scans < YOUNG || tree->scans % YOUNG == 0;
+    return (!sure && process_space_lives(root)) || process_alive(root);
+}
+
 static bool any_root_alive(const struct tree *tree)
 {
     for (size_t i = 0; i < tree->root_count; i++)
-        if (process_alive(tree->roots[i]))
+        if (root_lives(tree, tree->roots[i]))
             return true;
     return false;
 }
@@ -207,6 +219,7 @@ void tree_refresh(struct tree *tree, scry_nsec now)
     if (now < tree->next_scan)
         return;
     tree->next_scan = now + SCAN_EVERY;
+    tree->scans++;
     tree->roots_ended = !any_root_alive(tree);
     renew_execed(tree);
     tree_drop_ended(tree);
@@ -215,7 +228,7 @@ void tree_refresh(struct tree *tree, scry_nsec now)
     if (tree->follow && may_have_grown(tree, now))
         scan(tree);
     for (size_t i = 0; i < tree->root_count; i++)
-        if (process_alive(tree->roots[i]))
+        if (!is_known(tree, tree->roots[i]->pid) && process_alive(tree->roots[i]))
             add_candidate(tree, tree->roots[i]->pid);
     try_candidates(tree, now, NULL);
 }
@@ -292,7 +305,7 @@ int tree_open(struct tree *tree, const struct tree_wish *wish, struct error *err
         }
         struct timespec ts = {.tv_nsec = (long)pause};
         nanosleep(&ts, NULL);
-        if (pause < 20 * 1000 * 1000)
+        if (pause < 20 * 1000 * 1000ULL)
             pause *= 2;
     }
     tree_close(tree);

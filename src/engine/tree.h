@@ -38,6 +38,7 @@ struct tree {
     struct candidate *candidates;
     size_t candidate_count, candidate_cap;
     scry_nsec next_scan;
+    unsigned scans;
     scry_nsec scanned;         /* when all were last looked for */
     uint64_t newest;           /* process of the machine, then */
     struct pid_list known;     /* while they are looked for: members and candidates, sorted */

@@ -57,10 +57,8 @@ PyMODINIT_FUNC initscry_native(void)
     Py_InitModule("scry_native", methods);
 }
 #else
-static struct PyModuleDef module = {.m_base = PyModuleDef_HEAD_INIT,
-                                    .m_name = "scry_native",
-                                    .m_size = -1,
-                                    .m_methods = methods};
+static struct PyModuleDef module = {
+    .m_base = PyModuleDef_HEAD_INIT, .m_name = "scry_native", .m_size = -1, .m_methods = methods};
 
 PyMODINIT_FUNC PyInit_scry_native(void)
 {

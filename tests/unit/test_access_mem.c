@@ -54,6 +54,49 @@ static void strings_end_at_their_nul_or_are_cut(void **state)
     mem_close(m);
 }
 
+/* Until the end, what was read ahead is taken as it was then; all else is read as it is. */
+static void what_was_read_ahead_is_not_read_again(void **state)
+{
+    (void)state;
+    struct mem *under = mem_fake_new();
+    struct mem_ahead *m = mem_ahead_new(under);
+    char first[4], second[4], to[8];
+    const struct mem_range ahead[] = {{0x1000, first, 4}, {0x2000, second, 4}};
+    mem_fake_add(under, 0x1000, "abcdefgh", 8);
+    mem_fake_add(under, 0x2000, "ijkl", 4);
+    assert_true(mem_ahead_begin(m, ahead, 2));
+    mem_fake_add(under, 0x1000, "ABCDEFGH", 8);
+    mem_fake_add(under, 0x2000, "IJKL", 4);
+    assert_int_equal(mem_read(&m->mem, 0x1001, to, 3), 0);
+    assert_memory_equal(to, "bcd", 3);
+    assert_int_equal(mem_read(&m->mem, 0x1001, to, 4), 0);
+    assert_memory_equal(to, "BCDE", 4); /* not all of it was there */
+    struct mem_range some[] = {{0x2000, to, 2}, {0x1004, to + 2, 2}, {0x1000, to + 4, 2}};
+    assert_int_equal(mem_readv(&m->mem, some, 3), 3);
+    assert_memory_equal(to, "ijEFab", 6);
+    mem_ahead_end(m);
+    assert_int_equal(mem_read(&m->mem, 0x2000, to, 4), 0);
+    assert_memory_equal(to, "IJKL", 4);
+    mem_close(&m->mem);
+}
+
+static void a_range_that_is_not_there_ends_what_is_read_ahead(void **state)
+{
+    (void)state;
+    struct mem *under = mem_fake_new();
+    struct mem_ahead *m = mem_ahead_new(under);
+    char first[4], second[4], third[4], to[8];
+    const struct mem_range ahead[] = {{0x1000, first, 4}, {0x2000, second, 4}, {0x3000, third, 4}};
+    mem_fake_add(under, 0x1000, "abcd", 4);
+    mem_fake_add(under, 0x3000, "ijkl", 4);
+    assert_false(mem_ahead_begin(m, ahead, 3));
+    struct mem_range some[] = {
+        {0x1000, to, 4}, {0x3000, to + 4, 4}, {0x2000, to, 1}, {0x1000, to, 1}};
+    assert_int_equal(mem_readv(&m->mem, some, 4), 2);
+    assert_memory_equal(to, "abcdijkl", 8);
+    mem_close(&m->mem);
+}
+
 /* Two pages, the second of them unreadable; mapped before the fork, so at the same address in the
  * child. */
 static char *area;
@@ -156,6 +199,8 @@ int main(void)
         cmocka_unit_test(fake_reads_what_was_put_there),
         cmocka_unit_test(fake_refuses_one_byte_too_many),
         cmocka_unit_test(strings_end_at_their_nul_or_are_cut),
+        cmocka_unit_test(what_was_read_ahead_is_not_read_again),
+        cmocka_unit_test(a_range_that_is_not_there_ends_what_is_read_ahead),
         cmocka_unit_test(live_reads_whole_ranges_only),
         cmocka_unit_test(live_takes_any_number_of_ranges),
         cmocka_unit_test(live_says_when_the_process_is_gone),

@@ -50,6 +50,7 @@ static bool is_again(const struct mem_range *ranges, int at)
 static enum peek_result look(void (*change)(void))
 {
     struct mem_range ranges[256];
+    peek_prepare(p, &i.py, &t);
     int n = peek_range_count(p);
     assert_true(n > 2 && n <= 256);
     assert_int_equal(peek_ranges(p, ranges), n);
@@ -99,6 +100,38 @@ static void a_thread_that_stands_still_is_proved(void **state)
 static void move_leaf(void)
 {
     set_instruction(leaf_frame, inner, 6);
+}
+
+/* All that a walk needs of the same stack was read beforehand: what is in memory by then does not matter. */
+static void a_walk_of_what_was_read_ahead_needs_no_frame(void **state)
+{
+    (void)state;
+    FOR_EACH_LAYOUT(l)
+    {
+        begin(l);
+        struct mem_ahead ahead;
+        struct mem_range ranges[64];
+        int count = peek_still_count(p);
+        assert_in_range(count, 1, 64);
+        assert_int_equal(peek_still_ranges(p, ranges), count);
+        for (int k = 1; k < count; k++)
+            assert_true(ranges[k - 1].addr <= ranges[k].addr);
+        struct mem *under = i.py.view.mem;
+        mem_ahead_init(&ahead, under);
+        i.py.view.mem = &ahead.mem;
+        assert_true(mem_ahead_begin(&ahead, ranges, count));
+        fake_set_frame(&i, ts, root_frame);
+        uint64_t version = t.stack_version;
+        assert_int_equal(python_walk(&i.py, &t), 0);
+        assert_int_equal(t.frame_count, 2);
+        assert_int_equal(t.stack_version, version); /* the same stack */
+        mem_ahead_end(&ahead);
+        assert_int_equal(python_walk(&i.py, &t), 0);
+        assert_int_equal(t.frame_count, 1);
+        assert_int_not_equal(t.stack_version, version);
+        i.py.view.mem = under;
+        end();
+    }
 }
 
 static void the_running_function_may_go_on(void **state)
@@ -328,6 +361,7 @@ static int read_ahead(int count, void (*const *changes)(void), void (*const *aft
     struct mem_range ranges[16];
     assert_int_equal(look(NULL), PEEK_PROVED);
     int got = peek_ahead(p, count);
+    peek_prepare(p, &i.py, &t);
     int n = peek_range_count(p);
     if (got == 1)
         return got;
@@ -423,6 +457,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_thread_that_stands_still_is_proved),
+        cmocka_unit_test(a_walk_of_what_was_read_ahead_needs_no_frame),
         cmocka_unit_test(the_running_function_may_go_on),
         cmocka_unit_test(a_caller_that_moved_is_seen),
         cmocka_unit_test(a_caller_whose_variables_changed_is_seen),

@@ -234,14 +234,14 @@ static void code_at_an_address_that_was_reused_is_read_anew(void **state)
         fake_interp_init(&i, l);
         scry_addr code = fake_code(&i, "<made>", "first", 1);
         const struct py_code *got;
-        assert_int_equal(code_cache_get(&i.py.codes, &code, 1, &got), 0);
+        assert_int_equal(code_cache_get(&i.py.codes, &code, 1, NULL, &got), 0);
         uint32_t serial = got->serial;
         assert_string_equal(got->name, "first");
-        assert_int_equal(code_cache_get(&i.py.codes, &code, 1, &got), 0);
+        assert_int_equal(code_cache_get(&i.py.codes, &code, 1, NULL, &got), 0);
         assert_int_equal(got->serial, serial);
 
         fake_u64(&i.f, code + (scry_addr)l->co_name, fake_str(&i.f, "second"));
-        assert_int_equal(code_cache_get(&i.py.codes, &code, 1, &got), 0);
+        assert_int_equal(code_cache_get(&i.py.codes, &code, 1, NULL, &got), 0);
         assert_string_equal(got->name, "second");
         assert_int_not_equal(got->serial, serial);
         code_cache_sweep(&i.py.codes);
@@ -260,11 +260,11 @@ static void code_that_stands_in_a_stack_twice_is_read_once(void **state)
         fake_interp_init(&i, l);
         scry_addr code = fake_code(&i, "/a.py", "old", 1);
         const scry_addr twice[] = {code, code};
-        assert_int_equal(code_cache_get(&i.py.codes, twice, 2, got), 0);
+        assert_int_equal(code_cache_get(&i.py.codes, twice, 2, NULL, got), 0);
         assert_ptr_equal(got[0], got[1]);
         /* Replaced while it is in the cache: given up once, not once for each place. */
         fake_u64(&i.f, code + (scry_addr)l->co_name, fake_str(&i.f, "new"));
-        assert_int_equal(code_cache_get(&i.py.codes, twice, 2, got), 0);
+        assert_int_equal(code_cache_get(&i.py.codes, twice, 2, NULL, got), 0);
         assert_ptr_equal(got[0], got[1]);
         assert_string_equal(got[0]->name, "new");
         assert_int_equal(i.py.codes.retired_count, 1);
@@ -282,15 +282,37 @@ static void a_name_that_died_and_left_its_address_to_another_is_noticed(void **s
         fake_interp_init(&i, l);
         scry_addr code = fake_code(&i, "<made>", "made_17", 1), name;
         const struct py_code *got;
-        assert_int_equal(code_cache_get(&i.py.codes, &code, 1, &got), 0);
+        assert_int_equal(code_cache_get(&i.py.codes, &code, 1, NULL, &got), 0);
         mem_read_u64(i.f.mem, code + (scry_addr)l->co_name, &name);
         mem_fake_add(i.f.mem, name + (scry_addr)(l->major == 2 ? l->str2_data : l->ascii_size),
                      "made_18", 7);
         /* Its hash, the word behind its length. */
         fake_u64(&i.f, name + (scry_addr)(l->major == 2 ? l->var_size + 8 : l->ascii_length + 8),
                  4711);
-        assert_int_equal(code_cache_get(&i.py.codes, &code, 1, &got), 0);
+        assert_int_equal(code_cache_get(&i.py.codes, &code, 1, NULL, &got), 0);
         assert_string_equal(got->name, "made_18");
+        fake_interp_done(&i);
+    }
+}
+
+/* No code object has died since it was checked, so it is the same; else it is looked at. */
+static void code_that_cannot_have_died_is_not_looked_at(void **state)
+{
+    (void)state;
+    FOR_EACH_LAYOUT(l)
+    {
+        struct fake_interp i;
+        const uint64_t then = 7, later = 8;
+        fake_interp_init(&i, l);
+        scry_addr code = fake_code(&i, "/a.py", "first", 1);
+        const struct py_code *got;
+        assert_int_equal(code_cache_get(&i.py.codes, &code, 1, &then, &got), 0);
+        code_cache_stamp(&i.py.codes, code, then);
+        fake_u64(&i.f, code + (scry_addr)l->co_name, fake_str(&i.f, "second"));
+        assert_int_equal(code_cache_get(&i.py.codes, &code, 1, &then, &got), 0);
+        assert_string_equal(got->name, "first");
+        assert_int_equal(code_cache_get(&i.py.codes, &code, 1, &later, &got), 0);
+        assert_string_equal(got->name, "second");
         fake_interp_done(&i);
     }
 }
@@ -326,10 +348,10 @@ static void code_that_is_replaced_while_it_is_read_gets_its_own_names(void **sta
             scry_addr code = fake_code(&i, "<made>", "first", 1);
             struct changing_mem m = {{&ops}, i.f.mem, reads, &i, code};
             i.py.codes.view.mem = &m.mem;
-            assert_int_equal(code_cache_get(&i.py.codes, &code, 1, &got), 0);
+            assert_int_equal(code_cache_get(&i.py.codes, &code, 1, NULL, &got), 0);
             if (m.reads_left >= 0)
                 m.reads_left = 0; /* it took fewer reads: at the next one */
-            assert_int_equal(code_cache_get(&i.py.codes, &code, 1, &got), 0);
+            assert_int_equal(code_cache_get(&i.py.codes, &code, 1, NULL, &got), 0);
             assert_non_null(got);
             assert_string_equal(got->name, "later");
             i.py.codes.view.mem = i.f.mem;
@@ -355,6 +377,7 @@ int main(void)
         cmocka_unit_test(code_at_an_address_that_was_reused_is_read_anew),
         cmocka_unit_test(code_that_stands_in_a_stack_twice_is_read_once),
         cmocka_unit_test(a_name_that_died_and_left_its_address_to_another_is_noticed),
+        cmocka_unit_test(code_that_cannot_have_died_is_not_looked_at),
         cmocka_unit_test(code_that_is_replaced_while_it_is_read_gets_its_own_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
