@@ -223,8 +223,9 @@ def toggling_table(records: Records) -> list[str]:
     if records[0]["restart"]:
         alone = cell(records, lambda r: r["restart"], microseconds)
         said = [
-            f"To turn events on again the interpreter goes through all functions on the stack, {records[0]['stack']} instructions here:",
-            f"`sys.monitoring.restart_events()` alone takes {alone} µs. A long pause costs at least that, and a short one its events.",
+            "A short pause costs its events. In a long one they are turned off, and on again in the functions that were called, while",
+            "these are few; else by `sys.monitoring.restart_events()`, which goes through all functions on the stack",
+            f"({records[0]['stack']} instructions here) and alone takes {alone} µs.",
             "",
         ]
     return [*said, *report.table(["pause() and resume(), µs", "scry", "viztracer"], body)]

@@ -315,7 +315,9 @@ def excluded():
     }
 
 
-PAIRS = 200
+PAIRS = 16  # or several times as many: in each sixteenth long pause scry waits whether it is long
+BLOCKS = 12  # of pairs, in a turn
+WARM = 4  # before each block: events were just turned on or off, and the interpreter has to get used to it
 
 
 def nothing():
@@ -323,43 +325,52 @@ def nothing():
 
 
 class Toggling:
-    """pause() and resume() as a pair, with work between them whose own time is not counted: bare has its turn beside it."""
+    """pause() and resume() as a pair, with work between them whose own time is not counted: bare has its turn beside it. What is
+    left is small beside a long piece of work, so that blocks are short and many: some of either kind are undisturbed."""
 
-    def __init__(self, label, work):
-        self.kind, self.work = TRACERS[label], work
+    def __init__(self, label, work, pairs):
+        self.kind, self.work, self.pairs = TRACERS[label], work, pairs
         self.bare = self.best = float("inf")
 
     def turn(self):
-        self.bare = min(self.bare, self.alone())
         tracer = self.kind(True)
-        tracer.start()
-        self.best = min(self.best, self.toggled(tracer.tracer))
-        tracer.stop()
-        tracer.clear()
+        for _ in range(BLOCKS):
+            self.bare = min(self.bare, self.alone())
+            tracer.start()
+            self.best = min(self.best, self.toggled(tracer.tracer))
+            tracer.stop()
+            tracer.clear()
 
     def alone(self):
         work = self.work
-        begun = cpu_clock()
-        for _ in range(PAIRS):
+        for _ in range(WARM):
             work()
-        return (cpu_clock() - begun) / PAIRS
+        begun = cpu_clock()
+        for _ in range(self.pairs):
+            work()
+        return (cpu_clock() - begun) / self.pairs
 
     def toggled(self, tracer):
         work = self.work
-        begun = cpu_clock()
-        for _ in range(PAIRS):
+        for _ in range(WARM):
             tracer.pause()
             work()
             tracer.resume()
-        return (cpu_clock() - begun) / PAIRS
+        begun = cpu_clock()
+        for _ in range(self.pairs):
+            tracer.pause()
+            work()
+            tracer.resume()
+        return (cpu_clock() - begun) / self.pairs
 
 
 def toggling():
     labels = [label for label in (rows.SCRY, rows.VIZTRACER) if label in TRACERS]
-    works = {rows.between(n): functools.partial(methods, n) if n else nothing for n in rows.BETWEEN}
-    table = {
-        name: {label: Toggling(label, work) for label in labels} for name, work in works.items()
-    }
+    table = {}
+    for n in rows.BETWEEN:
+        work = functools.partial(methods, n) if n else nothing
+        pairs = PAIRS * (1 + 1000 // (n + 100))  # a block takes about a millisecond, or less
+        table[rows.between(n)] = {label: Toggling(label, work, pairs) for label in labels}
     for _ in range(ROUNDS):
         for row in table.values():
             for one in row.values():

@@ -281,6 +281,72 @@ print(json.dumps(load().names()))
     assert said == ["builtins.next", "numbers"] + one * 25
 
 
+@pytest.mark.parametrize("functions", [3, 40])
+def test_functions_that_run_on_through_a_pause_are_heard_again(run, functions):
+    """In other threads, further up the stack, and suspended, whether few functions were told to be silent, or many. Nothing of
+    that is left on them in the end."""
+    said = run.code(
+        HEAD
+        + f"functions = {functions}"
+        + """
+exec("".join("def f%d(n): return abs(n)\\n" % i for i in range(functions)))
+every = [globals()["f%d" % i] for i in range(functions)]
+def all_of_them():
+    for f in every: f(1)
+def suspended():
+    while True:
+        all_of_them()
+        yield
+turn, done = threading.Lock(), threading.Lock()  # in C: no further functions
+turn.acquire(), done.acquire()
+def elsewhere():
+    for times in (100, 1, 100, 1):
+        turn.acquire()
+        for i in range(times): all_of_them(), ord("a")
+        done.release()
+def step():
+    turn.release()
+    done.acquire()
+def inner(tracer, g):
+    for i in range(101):
+        if i == 100:
+            step()
+            tracer.resume()
+            step()
+        all_of_them(), next(g), ord("a")
+def outer(tracer, g):
+    next(g)
+    tracer.pause()
+    inner(tracer, g)
+with scry.trace("out.pftrace") as tracer:
+    thread = threading.Thread(target=elsewhere, name="elsewhere")
+    g = suspended()
+    thread.start()
+    for again in range(2): outer(tracer, g)
+    thread.join()
+trace = load()
+tracks = {track["name"]: uuid for uuid, track in trace.tracks.items() if track["kind"] == "thread"}
+wanted = ["all_of_them", "suspended", "elsewhere", "inner", "outer", "next", "ord", "abs"]
+def counts(uuid):
+    names = [n.split(".")[-1] for n in trace.names(uuid)]
+    return {name: names.count(name) for name in wanted + ["f0", "f%d" % (functions - 1)]}
+main = next(uuid for name, uuid in tracks.items() if name != "elsewhere")
+codes = [f.__code__ for f in every + [all_of_them, suspended, elsewhere, inner, outer]]
+local = [sys.monitoring.get_local_events(4, code) for code in codes] if hasattr(sys, "monitoring") else [0]
+print(json.dumps([counts(main), counts(tracks["elsewhere"]), any(local)]))
+"""
+    )
+    main, elsewhere, left = said
+    last = f"f{functions - 1}"
+    none = dict.fromkeys(main, 0)
+    # Each time once before the pause, and twice after it: called, and in the generator.
+    times = {"all_of_them": 6, "f0": 6, last: 6, "abs": 6 * functions}
+    assert main == {**none, **times, "suspended": 4, "next": 4, "ord": 2, "outer": 2}
+    times = {"all_of_them": 2, "f0": 2, last: 2, "abs": 2 * functions}
+    assert elsewhere == {**none, **times, "ord": 2, "elsewhere": 1}
+    assert not left
+
+
 def test_exceptions_go_into_excluded_generators_as_usual(run):
     said = run.code(
         HEAD

@@ -25,10 +25,17 @@ static unsigned all_events;      /* for this start */
 static unsigned events_now;      /* that are on */
 static uint32_t disabled_places; /* by a pause: they are to be heard again when it is over */
 
+/* The functions that these places are in: while they are few, they alone are changed back, by hear_again(). */
+#define DEAF_MOST 16u
+static struct deaf {
+    PyObject *codes[DEAF_MOST];
+    uint32_t count;
+    bool more; /* than there is room for */
+} deaf;
+
 /* How many events of a pause are ignored one by one before they are turned off. Turning them on again makes the interpreter
- * go through the code of every function on every stack, some nanoseconds for each instruction: what that takes here is
- * measured, and a pause pays it when it has ignored events for as long. Pauses resemble one another: after such a one the
- * next few do not wait. */
+ * go through the code of functions, some nanoseconds for each instruction: what that takes here is measured, and a pause pays
+ * it when it has ignored events for as long. Pauses resemble one another: after such a one the next few do not wait. */
 #define EVENT_NS       16u /* an ignored one */
 #define PLACE_NS       80u /* a place that was turned off, when it is next come by */
 #define PATIENCE_LEAST 16u
@@ -52,6 +59,16 @@ static int call_set_events(unsigned mask)
     Py_XDECREF(arguments[1]);
     Py_XDECREF(done);
     events_now = done ? mask : events_now;
+    return done ? 0 : -1;
+}
+
+static int call_set_local_events(PyObject *code, unsigned mask)
+{
+    PyObject *arguments[] = {PyLong_FromLong(tool), code, PyLong_FromUnsignedLong(mask)};
+    PyObject *done = PyObject_Vectorcall(set_local_events, arguments, 3, NULL);
+    Py_XDECREF(arguments[0]);
+    Py_XDECREF(arguments[2]);
+    Py_XDECREF(done);
     return done ? 0 : -1;
 }
 
@@ -103,10 +120,35 @@ static PyObject *disabled(void)
     return disable;
 }
 
+#ifndef Py_GIL_DISABLED
+static void deaf_add(PyObject *code)
+{
+    for (uint32_t i = deaf.count; i > 0; i--) {
+        if (deaf.codes[i - 1] == code)
+            return;
+    }
+    if (deaf.count == DEAF_MOST) {
+        deaf.more = true;
+        return;
+    }
+    Py_INCREF(code);
+    deaf.codes[deaf.count++] = code;
+}
+#endif
+
+/* The end of a function may run code, which may pause. */
+static void deaf_forget(void)
+{
+    struct deaf old = deaf;
+    deaf.count = 0;
+    deaf.more = false;
+    for (uint32_t i = 0; i < old.count; i++)
+        Py_DECREF(old.codes[i]);
+}
+
 /* An event while the tracer is paused. A short pause costs what its events do. In a long one each place is told not to
- * tell again, until hooks_resume() lets all of them: one change of everybody's code, where turning events off and on is two.
- * `may_disable`: it is an event of a place. */
-static __attribute__((noinline)) PyObject *unheard(bool may_disable)
+ * tell again, until hooks_resume() lets all of them. `code`: that the place is in; NULL if the event has none. */
+static __attribute__((noinline)) PyObject *unheard(PyObject *code)
 {
     if (!events_now || ++tracer.gated <= patience.limit)
         return none();
@@ -114,14 +156,15 @@ static __attribute__((noinline)) PyObject *unheard(bool may_disable)
         patience.alike = ALIKE;
 #ifdef Py_GIL_DISABLED
     /* Another thread may resume before this answer arrives, and the place would stay disabled. */
-    (void)may_disable;
+    (void)code;
     if (call_set_events(0) < 0)
         PyErr_Clear();
     return none();
 #else
-    if (!may_disable)
+    if (!code)
         return none();
     disabled_places++;
+    deaf_add(code);
     return disabled();
 #endif
 }
@@ -139,7 +182,7 @@ static inline __attribute__((always_inline)) PyObject *begins(PyObject *const *a
 {
     struct lane *l = lane_here;
     if (paused())
-        return unheard(once);
+        return unheard(once ? args[0] : NULL);
     if (unlikely(!l) && !(l = lane_enter()))
         return none();
     PyObject *code = args[0];
@@ -187,7 +230,7 @@ ends(PyObject *const *args, unsigned kind, PyObject *result, PyObject *exception
     struct lane *l = lane_here;
     PyObject *code = args[0];
     if (paused())
-        return unheard(kind != WORD_END_RAISE);
+        return unheard(kind != WORD_END_RAISE ? code : NULL);
     if (unlikely(!l || l->top->key != code))
         return odd_end(l, code, kind, kind != WORD_END_RAISE);
     if (!full) {
@@ -208,7 +251,7 @@ static inline __attribute__((always_inline)) PyObject *calls(PyObject *const *ar
     PyObject *callable = args[2];
     bool python = Py_TYPE(callable) == &PyFunction_Type; /* told about when it starts */
     if (paused())
-        return unheard(true);
+        return unheard(args[0]);
     if (!full && python)
         return none();
     struct lane *l = lane_here;
@@ -242,7 +285,7 @@ static inline __attribute__((always_inline)) PyObject *c_ends(PyObject *const *a
     struct lane *l = lane_here;
     const PyMethodDef *method = method_of(args[2]);
     if (paused())
-        return unheard(false);
+        return unheard(NULL);
     if (unlikely(!l || !method))
         return none();
     if (unlikely(l->top->key != method) && !lane_unwind_to(l, method))
@@ -269,7 +312,7 @@ static PyObject *on_raise(PyObject *self, PyObject *const *args, size_t count, P
     (void)self, (void)count, (void)names;
     struct lane *l = lane_here ? lane_here : lane_enter();
     if (paused())
-        return unheard(false);
+        return unheard(NULL);
     if (!l || (tracer.options.sparse && !l->active) || (lane_code(l, args[0]) & NAME_EXCLUDED))
         return none();
     if (on_its_way(l, args[2]))
@@ -465,12 +508,41 @@ int hooks_start(void)
 int hooks_stop(void)
 {
     int rc = call_set_events(0);
+    deaf_forget();
     if (register_hooks(false) < 0)
         rc = -1;
     PyObject *done = PyObject_CallMethod(monitoring, "free_tool_id", "i", tool);
     Py_XDECREF(done);
     tool = -1;
     return done ? rc : -1;
+}
+
+/* Makes the interpreter set all places of one function anew, as a restart does for each, and at once: it may be running. It
+ * does so when the function's events change and the function was last set before the last restart. There was one in
+ * hooks_start(), and version 0 is older. The events change to one that is on everywhere, and back: nothing else comes of it. */
+static int set_anew(PyObject *code)
+{
+#if PY_VERSION_HEX < 0x03100000 /* what later ones do is not known */
+    ((PyCodeObject *)code)->_co_instrumentation_version = 0;
+    return call_set_local_events(code, event.start) < 0 ? -1 : call_set_local_events(code, 0);
+#else
+    (void)code;
+    return -1;
+#endif
+}
+
+/* A restart goes through every function on every stack, and through all others when they are next called. */
+static int hear_again(void)
+{
+    if (deaf.more || tracer.options.sparse) /* functions have events of their own there */
+        return restart_events();
+    for (uint32_t i = 0; i < deaf.count; i++) {
+        if (set_anew(deaf.codes[i]) < 0) {
+            PyErr_Clear();
+            return restart_events();
+        }
+    }
+    return 0;
 }
 
 /* Events were turned on again, at this cost. Of two times the cheaper one counts: something may have come between. */
@@ -518,13 +590,15 @@ int hooks_resume(void)
         if (events_now != wanted)
             rc = call_set_events(wanted);
         if (rc == 0 && disabled_places)
-            rc = restart_events();
+            rc = hear_again();
         patience_learn(clock_ns(CLOCK_MONOTONIC) - since + (uint64_t)disabled_places * PLACE_NS);
     } else {
         patience_doubt();
     }
     disabled_places = 0;
     tracer.gated = 0;
+    if (deaf.count)
+        deaf_forget();
     return rc;
 }
 
@@ -532,9 +606,7 @@ int hooks_watch(PyObject *code, bool watch)
 {
     unsigned local = event.start | event.resume | event.returned | event.yielded |
                      (tracer.options.c_functions ? event.call : 0);
-    PyObject *done = PyObject_CallFunction(set_local_events, "iOI", tool, code, watch ? local : 0);
-    Py_XDECREF(done);
-    return done ? 0 : -1;
+    return call_set_local_events(code, watch ? local : 0);
 }
 
 #endif
