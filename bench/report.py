@@ -117,6 +117,13 @@ def report_rate(records: Records, out: Path) -> list[str]:
         "",
     ]
     lines += matrix(here, "rate", missed_of, percent)
+    if all("stolen" in r for r in here):
+        lines += [
+            "Of the CPU time that was wanted meanwhile the host of this virtual machine gave to others; a slot that falls into it is",
+            "missed, whatever the profiler does:",
+            "",
+        ]
+        lines += matrix(here, "rate", lambda r: r["stolen"], percent)
     stopped = [r for r in records if r["tool"] == "scry" and r["rate"] == 1000]
     body = []
     for target in names(stopped, "target"):

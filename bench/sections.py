@@ -129,8 +129,18 @@ def rate(session: Session) -> None:
                     for tool in session.turns(rep, session.tools):
                         with stable.use(tool.python.id) as target:
                             ask = ask_of(session, tool, target, hertz, seconds)
+                            before = workload.Stolen.now()
                             outcome = tools.profile(tool, ask)
-                        note_outcome(session, tool, kind.name, outcome, rate=hertz, rep=rep)
+                            stolen = workload.Stolen.now().since(before)
+                        note_outcome(
+                            session,
+                            tool,
+                            kind.name,
+                            outcome,
+                            rate=hertz,
+                            rep=rep,
+                            stolen=stolen,
+                        )
 
 
 def cpu(session: Session) -> None:

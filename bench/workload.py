@@ -20,6 +20,24 @@ TARGETS = FOLDER / "targets"
 
 
 @dataclasses.dataclass(frozen=True)
+class Stolen:
+    """What the host of a virtual machine gives to others, of the time of all CPUs that are wanted: no profiler looks then."""
+
+    ticks: int
+    wanted: int
+
+    @classmethod
+    def now(cls) -> Stolen:
+        user, nice, system, _idle, _iowait, irq, softirq, steal = map(
+            int, Path("/proc/stat").read_text().split()[1:9]
+        )
+        return cls(steal, user + nice + system + irq + softirq + steal)
+
+    def since(self, before: Stolen) -> float:
+        return (self.ticks - before.ticks) / max(1, self.wanted - before.wanted)
+
+
+@dataclasses.dataclass(frozen=True)
 class Kind:
     name: str
     what: str
