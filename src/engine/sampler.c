@@ -16,7 +16,7 @@
 #include "util/buf.h"
 #include "util/table.h"
 
-#define SPIN_ABOVE 10000.0
+#define SPIN_FROM 10000.0
 #define AHEAD_ABOVE                                                                                \
     250000.0 /* per second: slots so short that one system call can look in several */
 #define AHEAD         3
@@ -668,7 +668,7 @@ static int run(struct sampler *s, bool (*tick)(const struct sampler_stats *, voi
             scry_nsec until = s->next - time > longest ? time + longest : s->next;
             if (s->options.duration && until > s->options.duration)
                 until = s->options.duration;
-            if (s->rate > SPIN_ABOVE)
+            if (s->rate >= SPIN_FROM)
                 spin(s->start + until);
             else
                 nap(s->start + until);
