@@ -6,7 +6,9 @@
     ./dev bench dask --anew           begins anew
 
 A scheduler and two workers in processes of their own shuffle a table again and again: bare, with all of them recorded at
-100 Hz, bare, recorded, bare, with two functions of the scheduler traced, and so on. Each run that is not bare is held against the mean of the two
+100 Hz, bare, recorded, bare, with two functions of the scheduler traced, and so on. For comparison py-spy records the same processes at
+100 Hz, and scry looks at them but reads no stack (no thread has the name it is asked for): that is what waking up and asking the
+kernel takes, whoever does it. Each run that is not bare is held against the mean of the two
 bare ones around it, so that a machine that becomes slower or faster does not matter; a figure is the median of these ratios with the
 interval that holds it with 95 % (bootstrap). The noise floor is half the interval of the same figure made of bare runs alone, each
 against the two bare ones around it.
@@ -20,11 +22,14 @@ import itertools
 import json
 import os
 import random
+import signal
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +39,7 @@ sys.path[:0] = [
     str(PROJECT / "python"),
     str(PROJECT / "tests"),
     str(PROJECT / "tests" / "dask_cluster"),
+    str(PROJECT / "bench"),
 ]
 os.environ.setdefault("SCRY", str(PROJECT / "build-release" / "scry"))
 
@@ -41,13 +47,29 @@ import clusters  # noqa: E402
 import dask  # noqa: E402
 import dask.datasets  # noqa: E402
 from scry.dask import record, trace  # noqa: E402
+from workload import Stolen  # noqa: E402
 
 os.environ["PYTHONPATH"] = clusters.PATH
 SPARSE = ["distributed.Scheduler.update_graph", "distributed.Scheduler.handle_task_finished"]
-ORDER = ("bare", "recorded", "bare", "recorded", "bare", "traced")
-WAYS = {
+ORDER = (
+    "bare",
+    "recorded",
+    "bare",
+    "traced",
+    "bare",
+    "recorded",
+    "bare",
+    "py-spy",
+    "bare",
+    "recorded",
+    "bare",
+    "looked",
+)
+WAYS: dict[str, tuple[str, float | None]] = {
     "recorded": ("all recorded at 100 Hz", 0.01),
     "traced": ("two functions of the scheduler traced", 0.05),
+    "py-spy": ("all recorded by py-spy at 100 Hz", None),
+    "looked": ("looked at 100 times a second, no stack read", None),
 }
 WARM_UP = 3
 
@@ -69,23 +91,49 @@ def once(days: int, block: Any, pids: list[int], parents: list[int]) -> Run:
     """The time of the computation alone: what a block costs at its begin and end is not it."""
     graph = table(days).shuffle("id").groupby("name").x.mean()
     with block:
-        beside = clusters.scry_processes(*parents)
-        own, cpu = list(map(cpu_seconds, beside)), sum(map(cpu_seconds, pids))
+        recorders = clusters.scry_processes(*parents)
+        own, cpu = list(map(cpu_seconds, recorders)), sum(map(cpu_seconds, pids))
         begun = time.perf_counter()
         graph.compute()
         wall = time.perf_counter() - begun
         return {
             "wall": wall,
             "cpu": sum(map(cpu_seconds, pids)) - cpu,
-            "scry": [cpu_seconds(pid) - before for pid, before in zip(beside, own)],
+            "scry": [cpu_seconds(pid) - before for pid, before in zip(recorders, own)],
         }
 
 
-def block_for(way: str, folder: Path) -> Any:
+@contextmanager
+def beside(words: list[str], pids: list[int], folder: Path) -> Iterator[None]:
+    """A program for each process, until the block ends."""
+    started = [
+        subprocess.Popen(
+            [*words, "-p", str(pid), "-o", str(folder / f"beside-{pid}")],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for pid in pids
+    ]
+    try:
+        yield
+    finally:
+        for process in started:
+            process.send_signal(signal.SIGINT)
+        for process in started:
+            process.wait()
+
+
+def block_for(way: str, folder: Path, pids: list[int]) -> Any:
     if way == "recorded":
         return record(folder / "run.scry", rate=100)
     if way == "traced":
         return trace(folder / "run.pftrace", trace_sparse=SPARSE)
+    if way == "py-spy":
+        py_spy = str(Path(sys.executable).parent / "py-spy")
+        return beside([py_spy, "record", "-r", "100", "-f", "raw"], pids, folder)
+    if way == "looked":
+        words = ["record", "-r", "100", "-f", "scry", "--thread", "no thread has this name"]
+        return beside([os.environ["SCRY"], *words], pids, folder)
     return nullcontext()
 
 
@@ -98,12 +146,13 @@ def measure(found: list[Run], minutes: float, days: int) -> None:
             pids = [cluster.processes[0].pid, *client.run(os.getpid).values()]
             parents = [process.pid for process in cluster.processes]
             for way in ORDER[:1] * WARM_UP + ORDER:
-                once(days, block_for(way, folder), pids, parents)
+                once(days, block_for(way, folder, pids), pids, parents)
             for way in itertools.cycle(ORDER):
                 if way == "bare" and time.monotonic() > end and len(found) > len(ORDER):
                     break
-                run = once(days, block_for(way, folder), pids, parents)
-                found.append({"way": way, **run})
+                before = Stolen.now()
+                run = once(days, block_for(way, folder, pids), pids, parents)
+                found.append({"way": way, **run, "stolen": Stolen.now().since(before)})
                 print(f"{way:9} {run['wall']:.2f} s, CPU {run['cpu']:.2f} s", file=sys.stderr)
             found.append({"way": "bare", **once(days, nullcontext(), pids, parents)})
 
@@ -165,14 +214,18 @@ def written(rows: list[list[Run]], days: int) -> str:
         for what in ("wall", "cpu"):
             figure, low, high = interval(ratios(rows, way, what))
             cells.append(f"{figure:+.1%} ({low:+.1%} to {high:+.1%})")
-            met.append(f"{what}: {verdict(low, high, floors[what], goal)}")
-        lines.append(f"| {label} | {cells[0]} | {cells[1]} | {goal:.0%} | {'; '.join(met)} |")
+            if goal:
+                met.append(f"{what}: {verdict(low, high, floors[what], goal)}")
+        ends = f"{goal:.0%} | {'; '.join(met)}" if goal else "|"
+        lines.append(f"| {label} | {cells[0]} | {cells[1]} | {ends} |")
     recorded = [run for run in runs if run["way"] == "recorded"]
-    beside = statistics.median(sum(run["scry"]) / run["wall"] for run in recorded)
+    share = statistics.median(sum(run["scry"]) / run["wall"] for run in recorded)
     looks = statistics.median(sum(run["scry"]) / len(run["scry"]) / run["wall"] for run in recorded)
+    stolen = statistics.mean(run["stolen"] for run in runs if "stolen" in run)
     lines += [
         "",
-        f"The {len(recorded[0]['scry'])} recorders took {beside:.1%} of one CPU, all together: {looks / 100 * 1e6:.0f} µs for a look at all threads of a process.",
+        f"Of the CPU time that was wanted the host of this virtual machine gave {stolen:.1%} to others.",
+        f"The {len(recorded[0]['scry'])} recorders took {share:.1%} of one CPU, all together: {looks / 100 * 1e6:.0f} µs for a look at all threads of a process.",
     ]
     return "\n".join(lines) + "\n"
 
