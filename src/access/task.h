@@ -43,6 +43,8 @@ struct task_watch {
     scry_nsec run_time; /* as last read: time on a CPU so far */
     uint64_t switches;  /* how often it had been put on a CPU, before it was last seen blocked */
     bool blocked;       /* as last seen */
+    bool crowded; /* lately it often had to wait for a CPU; judged anew now and then, since: */
+    scry_nsec crowd_run, crowd_wait;
 };
 
 int task_watch_open(struct task_watch *w, const struct process *process, pid_t tid);
@@ -54,7 +56,7 @@ enum task_activity task_watch_look(struct task_watch *w, bool *ret_ran);
 
 /* Whether it is ready to run and cannot: the CPU it was last on is the one that runs us. As long as
  * task_watch_waited() with the same *ret_switches is true it has stood still since, proved. False
- * says nothing. */
+ * says nothing. Where it has to wait for a CPU anyway, we go to the one it is on. */
 bool task_watch_waits(struct task_watch *w, uint64_t *ret_switches);
 bool task_watch_waited(const struct task_watch *w, uint64_t switches);
 

@@ -22,6 +22,8 @@
 #include "access/procfs.h"
 
 #define DESCRIPTORS_SPARED 64
+#define CROWD_SPAN         (2 * 1000 * 1000ULL) /* of running, to judge by */
+#define CROWD_SHARE        5                    /* crowded: it waits a fifth as long as it runs */
 
 static int open_task_file(const struct task_watch *w, const char *name)
 {
@@ -116,30 +118,46 @@ static enum task_activity look_at_activity(const struct task_watch *w)
     return activity_of_state(stat.state);
 }
 
-/* Run time and how often it was put on a CPU; zeros where the kernel does not count. */
-static void read_account(const struct task_watch *w, scry_nsec *ret_run_time,
-                         uint64_t *ret_switches)
+struct account {
+    scry_nsec run_time;  /* on a CPU */
+    scry_nsec wait_time; /* ready, but others had the CPU */
+    uint64_t switches;   /* how often it was put on one */
+};
+
+/* Zeros where the kernel does not count. */
+static struct account read_account(const struct task_watch *w)
 {
-    char text[128];
-    *ret_run_time = *ret_switches = 0;
+    char text[128], *at = text;
+    struct account a = {0};
     if (w->schedstat_fd < 0 || procfs_reread(w->schedstat_fd, text, sizeof(text)) <= 0)
+        return a;
+    a.run_time = strtoull(at, &at, 10);
+    a.wait_time = strtoull(at, &at, 10);
+    a.switches = strtoull(at, &at, 10);
+    return a;
+}
+
+static void judge_crowd(struct task_watch *w, const struct account *a)
+{
+    scry_nsec ran = a->run_time - w->crowd_run;
+    if (ran < CROWD_SPAN)
         return;
-    char *at = text;
-    *ret_run_time = strtoull(at, &at, 10);
-    strtoull(at, &at, 10);
-    *ret_switches = strtoull(at, &at, 10);
+    w->crowded = (a->wait_time - w->crowd_wait) * CROWD_SHARE > ran;
+    w->crowd_run = a->run_time;
+    w->crowd_wait = a->wait_time;
 }
 
 static enum task_activity look(struct task_watch *w, bool *ret_ran)
 {
-    uint64_t switches;
-    read_account(w, &w->run_time, &switches);
-    *ret_ran = !(w->blocked && switches && switches == w->switches);
+    const struct account a = read_account(w);
+    w->run_time = a.run_time;
+    *ret_ran = !(w->blocked && a.switches && a.switches == w->switches);
     if (!*ret_ran)
         return TASK_BLOCKED;
+    judge_crowd(w, &a);
     enum task_activity activity = look_at_activity(w);
     w->blocked = activity == TASK_BLOCKED;
-    w->switches = switches;
+    w->switches = a.switches;
     return activity;
 }
 
@@ -155,31 +173,55 @@ enum task_activity task_watch_look(struct task_watch *w, bool *ret_ran)
     return activity;
 }
 
-static bool is_on_our_cpu(struct task_watch *w)
+/* The CPU that it is on or waits for; -1 = it is not ready to run, or nobody knows. */
+static int cpu_of(struct task_watch *w)
 {
     char text[PROC_STAT_MAX];
     struct proc_stat stat;
     if (w->stat_fd < 0)
         w->stat_fd = open_task_file(w, "stat");
-    int cpu = sched_getcpu();
-    return w->stat_fd >= 0 && procfs_reread(w->stat_fd, text, sizeof(text)) > 0 &&
-           !proc_stat_parse(text, &stat) && stat.state == 'R' && cpu >= 0 &&
-           stat.cpu == (unsigned)cpu && sched_getcpu() == cpu;
+    if (w->stat_fd < 0 || procfs_reread(w->stat_fd, text, sizeof(text)) <= 0 ||
+        proc_stat_parse(text, &stat) || stat.state != 'R')
+        return -1;
+    return (int)stat.cpu;
 }
 
+/* Of a thread that cannot have run since it had been put on a CPU so often: it is not on ours, for we are. */
+static bool waits_for_ours(struct task_watch *w, int *ret_cpu, uint64_t *ret_switches)
+{
+    *ret_switches = read_account(w).switches;
+    int ours = sched_getcpu();
+    *ret_cpu = *ret_switches ? cpu_of(w) : -1;
+    return ours >= 0 && *ret_cpu == ours && sched_getcpu() == ours;
+}
+
+/* Only there, and then wherever we were allowed to be: nobody moves us away at once. */
+static bool go_to(int cpu)
+{
+    cpu_set_t allowed, there;
+    if (cpu < 0 || cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof(allowed), &allowed) ||
+        !CPU_ISSET(cpu, &allowed))
+        return false;
+    CPU_ZERO(&there);
+    CPU_SET(cpu, &there);
+    bool gone = !sched_setaffinity(0, sizeof(there), &there);
+    return !sched_setaffinity(0, sizeof(allowed), &allowed) && gone;
+}
+
+/* To be told to stop, a thread that waits for its turn must first get it, and it loses it by that. Where we are on its
+ * CPU it only waits for us a little. On a machine that is not crowded it would move on to another CPU: then it is
+ * better stopped. */
 bool task_watch_waits(struct task_watch *w, uint64_t *ret_switches)
 {
-    scry_nsec run_time;
+    int cpu;
     if (w->transient)
         return false;
-    read_account(w, &run_time, ret_switches);
-    return *ret_switches && is_on_our_cpu(w);
+    if (waits_for_ours(w, &cpu, ret_switches))
+        return true;
+    return w->crowded && go_to(cpu) && waits_for_ours(w, &cpu, ret_switches);
 }
 
 bool task_watch_waited(const struct task_watch *w, uint64_t switches)
 {
-    scry_nsec run_time;
-    uint64_t now;
-    read_account(w, &run_time, &now);
-    return now == switches;
+    return read_account(w).switches == switches;
 }

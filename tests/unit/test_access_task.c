@@ -207,6 +207,72 @@ static void a_thread_that_waits_for_our_cpu_stands_still(void **state)
     munmap((void *)(uintptr_t)count, 4096);
 }
 
+/* On a crowded machine we go where it is; afterwards we may run wherever we might before. */
+static void a_thread_that_waits_elsewhere_is_gone_to(void **state)
+{
+    (void)state;
+    volatile uint64_t *count =
+        mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(count, MAP_FAILED);
+    struct child c = child_start_ready(counts, (void *)(uintptr_t)count);
+    struct process *p;
+    struct task_watch w;
+    uint64_t switches;
+    cpu_set_t before, after;
+    assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+    assert_int_equal(process_open(c.pid, &p, NULL), 0);
+    assert_int_equal(task_watch_open(&w, p, c.pid), 0);
+    for (int cpu = 0, proved = 0; proved < 100; cpu = (cpu + 1) % CPU_SETSIZE) {
+        /* Each time to another one, so that it is mostly not ours. */
+        if (!CPU_ISSET(cpu, &before) || !put_on_cpu(c.pid, cpu))
+            continue;
+        w.crowded = true;
+        if (!task_watch_waits(&w, &switches))
+            continue;
+        uint64_t at = *count;
+        for (volatile int i = 0; i < 1000; i++)
+            ;
+        uint64_t then = *count;
+        if (!task_watch_waited(&w, switches))
+            continue;
+        assert_int_equal(at, then);
+        proved++;
+    }
+    assert_int_equal(sched_getaffinity(0, sizeof(after), &after), 0);
+    assert_true(CPU_EQUAL(&before, &after));
+    task_watch_close(&w);
+    process_close(p);
+    child_end(&c);
+    munmap((void *)(uintptr_t)count, 4096);
+}
+
+/* One of two threads that share a CPU waits as long as it runs. */
+static void a_thread_that_shares_its_cpu_is_crowded(void **state)
+{
+    (void)state;
+    volatile uint64_t *count =
+        mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(count, MAP_FAILED);
+    struct child c = child_start_ready(counts, (void *)(uintptr_t)count);
+    struct child other = child_start_ready(counts, (void *)(uintptr_t)count);
+    struct process *p;
+    struct task_watch w;
+    bool ran;
+    int cpu = sched_getcpu();
+    assert_true(put_on_cpu(c.pid, cpu) && put_on_cpu(other.pid, cpu));
+    assert_int_equal(process_open(c.pid, &p, NULL), 0);
+    assert_int_equal(task_watch_open(&w, p, c.pid), 0);
+    do {
+        breathe();
+        task_watch_look(&w, &ran);
+    } while (!w.crowded);
+    task_watch_close(&w);
+    process_close(p);
+    child_end(&other);
+    child_end(&c);
+    munmap((void *)(uintptr_t)count, 4096);
+}
+
 static void a_thread_that_is_not_there_cannot_be_watched(void **state)
 {
     (void)state;
@@ -225,6 +291,8 @@ int main(void)
         cmocka_unit_test(a_blocked_thread_is_told_from_one_that_ran),
         cmocka_unit_test(a_thread_on_a_cpu_runs),
         cmocka_unit_test(a_thread_that_waits_for_our_cpu_stands_still),
+        cmocka_unit_test(a_thread_that_waits_elsewhere_is_gone_to),
+        cmocka_unit_test(a_thread_that_shares_its_cpu_is_crowded),
         cmocka_unit_test(a_thread_that_is_not_there_cannot_be_watched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
