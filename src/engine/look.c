@@ -30,20 +30,21 @@
 /* A thread that holds the GIL whenever it is read is taken to run for so long. */
 #define ACTIVITY_EVERY (10 * 1000 * 1000ULL)
 #define MOVED_LIMIT    0.06
-#define BLIND_LIMIT    0.01 /* where a peek can be fooled */
+#define MOVED_TOO_MUCH                                                                             \
+    0.08 /* for a thread that was below the limit: what is measured varies a little */
+#define BLIND_LIMIT    0.01 /* where a peek can be fooled; that is strict */
 #define MOVED_MEMORY   256  /* moved_share is that of so many peeks */
 #define MOVED_PRIOR    64   /* and begins as if there had been so many */
 #define STILL_EVIDENCE 0.2  /* where a peek can be fooled; elsewhere by its share of a CPU ... */
-#define STILL_SPAN                                                                                 \
-    (8 * 1000 * 1000ULL) /* ... over at least so long, for the kernel counts by ticks */
-#define PROBE_EVERY 8
-#define PROBE_PEEKS 7
-#define LEARN_PEEKS 31 /* so many at a time until FIRST_PEEKS are known ... */
-#define LEARN_WEIGHT                                                                               \
-    3 /* ... or a third of it, where none can be fooled: those of one moment are much alike */
-#define LEARN_AT_FIRST (5 * 1000 * 1000ULL) /* nanoseconds to learn, for all threads together ... */
-#define LEARN_SHARE    500                  /* ... and 1/500 of the time */
-#define LEARN_PER_STOP 4 /* ... and 1/4 of the time that stops take, which might be spared */
+#define STILL_SPAN     (8 * 1000 * 1000ULL) /* ... over so long, for the kernel counts by ticks */
+#define PROBE_EVERY    8                    /* looks, at first; then twice as many, and so on ... */
+#define PROBE_MOST     128                  /* ... as long as nothing changes */
+#define PROBE_PEEKS    7
+#define LEARN_PEEKS    31 /* so many at a time until FIRST_PEEKS are known ... */
+#define LEARN_WEIGHT   3  /* ... or a third, where none is fooled: those of one moment are alike */
+#define LEARN_AT_FIRST (15 * 1000 * 1000ULL) /* nanoseconds to learn, for all threads ... */
+#define LEARN_SHARE    500                   /* ... and 1/500 of the time */
+#define LEARN_PER_STOP 1 /* ... and as long as stops take, which might be spared */
 #define WARM_AFTER     (50 * 1000ULL)
 #define SWIFT_TRIES    3
 #define SWIFT_BASE                                                                                 \
@@ -360,11 +361,16 @@ static int peeks_at_once(const struct known_thread *k)
     return k->peeks < FIRST_PEEKS ? LEARN_PEEKS : PROBE_PEEKS;
 }
 
-static bool stops_each_time(const struct target *t, const struct known_thread *k,
-                            const struct look *look)
+/* After something was learned (L4). */
+static void judge_trust(const struct target *t, struct known_thread *k)
 {
-    double limit = peek_sees_variables(t->python) ? MOVED_LIMIT : BLIND_LIMIT;
-    return look->blocking == BLOCKING_AUTO && k->moved_share > limit;
+    double limit = k->trusted ? MOVED_TOO_MUCH : MOVED_LIMIT;
+    k->trusted = k->moved_share <= (peek_sees_variables(t->python) ? limit : BLIND_LIMIT);
+}
+
+static bool stops_each_time(const struct known_thread *k, const struct look *look)
+{
+    return look->blocking == BLOCKING_AUTO && !k->trusted;
 }
 
 static bool wants_peek(const struct target *t, struct known_thread *k, const struct look *look)
@@ -373,7 +379,7 @@ static bool wants_peek(const struct target *t, struct known_thread *k, const str
         return false;
     if (look->native && (look->blocking != BLOCKING_NEVER || k->activity == TASK_BLOCKED))
         return false;
-    if (!stops_each_time(t, k, look))
+    if (!stops_each_time(k, look))
         return true;
     /* What follows is only to learn, unless there is no credit for stops. */
     if (t->private->learn_credit <= 0 && may_stop(t, look))
@@ -384,7 +390,10 @@ static bool wants_peek(const struct target *t, struct known_thread *k, const str
         k->probe_in--;
         return false;
     }
-    k->probe_in = PROBE_EVERY;
+    k->probe_gap = k->probe_gap ? 2 * k->probe_gap : PROBE_EVERY;
+    if (k->probe_gap > PROBE_MOST)
+        k->probe_gap = PROBE_MOST;
+    k->probe_in = k->probe_gap;
     return true;
 }
 
@@ -529,7 +538,7 @@ static void charge_learning(struct target_private *p, scry_nsec since)
 static int finish_peek(struct target *t, const struct look *look, struct known_thread *k,
                        enum peek_result result)
 {
-    bool stopped_anyway = stops_each_time(t, k, look);
+    bool stopped_anyway = stops_each_time(k, look);
     scry_nsec start = t->private->read_at;
     if (result == PEEK_MISSED)
         result = peek_again(t, k);
@@ -546,10 +555,13 @@ static int finish_peek(struct target *t, const struct look *look, struct known_t
     if (stopped_anyway) {
         if (!still)
             try_peeks(t, k);
+        if (proved)
+            k->probe_gap = 0;
         charge_learning(t->private, start);
     } else if (result == PEEK_MOVED) {
         proved = is_proved(k, peek_once_more(t, k));
     }
+    judge_trust(t, k);
     /* Without credit left for a stop, a true stack is better than a torn one. */
     if (proved && (!stopped_anyway || !may_stop(t, look))) {
         k->torn = stopped_anyway && !peek_sees_variables(t->python);
@@ -671,11 +683,10 @@ static int plan_look(struct target *t, const struct look *look, scry_nsec now, s
 }
 
 /* The one thread there is to look at, if several looks are wanted at once and peeks are good enough for each. */
-static struct known_thread *ahead_of(struct target *t, const struct look *look,
-                                     const struct plan *plan)
+static struct known_thread *ahead_of(const struct look *look, const struct plan *plan)
 {
     return look->ahead > 1 && plan->wanted == 1 && plan->peeks == 1 &&
-                   !stops_each_time(t, plan->read[0], look)
+                   !stops_each_time(plan->read[0], look)
                ? plan->read[0]
                : NULL;
 }
@@ -684,7 +695,7 @@ static int carry_out(struct target *t, const struct look *look, const struct pla
 {
     struct target_private *p = t->private;
     bool new_threads = false;
-    p->ahead = ahead_of(t, look, plan);
+    p->ahead = ahead_of(look, plan);
     p->ahead_at = 0;
     int r = plan->peeks ? read_peeks(t, plan->read, plan->peeks, p->ahead ? look->ahead : 1,
                                      plan->complete, &new_threads)

@@ -31,6 +31,8 @@ struct known_thread {
     double peeks;          /* so many, as far as they tell something */
     scry_nsec still_at;    /* its run time when it was last seen to stand still ... */
     scry_nsec still_since; /* ... and when that was */
+    bool trusted;          /* peeks are taken: its moved_share is small */
+    unsigned probe_gap;    /* looks between such peeks; 0 = it may have changed */
     unsigned probe_in;     /* looks until it is peeked at again although it is stopped each time */
 
     bool wanted; /* in this look */
