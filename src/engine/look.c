@@ -37,12 +37,14 @@
 #define MOVED_PRIOR    64   /* and begins as if there had been so many */
 #define STILL_EVIDENCE 0.2  /* where a peek can be fooled; elsewhere by its share of a CPU ... */
 #define STILL_SPAN     (8 * 1000 * 1000ULL) /* ... over so long, for the kernel counts by ticks */
+#define HOPELESS       0.35                 /* such a share, when so many peeks are known, ... */
+#define HOPELESS_AFTER 64                   /* ... will not become small soon */
 #define PROBE_EVERY    8                    /* looks, at first; then twice as many, and so on ... */
 #define PROBE_MOST     128                  /* ... as long as nothing changes */
 #define PROBE_PEEKS    7
 #define LEARN_PEEKS    31 /* so many at a time until FIRST_PEEKS are known ... */
 #define LEARN_WEIGHT   3  /* ... or a third, where none is fooled: those of one moment are alike */
-#define LEARN_AT_FIRST (15 * 1000 * 1000ULL) /* nanoseconds to learn, for all threads ... */
+#define LEARN_AT_FIRST (40 * 1000 * 1000ULL) /* nanoseconds to learn, for all threads ... */
 #define LEARN_SHARE    500                   /* ... and 1/500 of the time */
 #define LEARN_PER_STOP 1 /* ... and as long as stops take, which might be spared */
 #define WARM_AFTER     (50 * 1000ULL)
@@ -355,10 +357,15 @@ static void remember(struct known_thread *k, bool moved, double evidence)
     k->moved_share += ((moved ? 1.0 : 0.0) - k->moved_share) * evidence / known;
 }
 
+static bool is_hopeless(const struct known_thread *k)
+{
+    return k->peeks >= HOPELESS_AFTER && k->moved_share > HOPELESS;
+}
+
 /* So many peeks are made at once where it is only to learn. */
 static int peeks_at_once(const struct known_thread *k)
 {
-    return k->peeks < FIRST_PEEKS ? LEARN_PEEKS : PROBE_PEEKS;
+    return k->peeks < FIRST_PEEKS && !is_hopeless(k) ? LEARN_PEEKS : PROBE_PEEKS;
 }
 
 /* After something was learned (L4). */
@@ -384,7 +391,7 @@ static bool wants_peek(const struct target *t, struct known_thread *k, const str
     /* What follows is only to learn, unless there is no credit for stops. */
     if (t->private->learn_credit <= 0 && may_stop(t, look))
         return false;
-    if (k->peeks < FIRST_PEEKS)
+    if (k->peeks < FIRST_PEEKS && !is_hopeless(k))
         return true;
     if (k->probe_in > 0) {
         k->probe_in--;
