@@ -179,7 +179,8 @@ def test_a_node_cut_off_in_the_middle_costs_only_itself(cluster, network):
     )
 
 
-def test_a_wrong_token_between_nodes_is_told(scry, network, tmp_path):
+def test_a_wrong_token_between_nodes_is_told(scry, network, cluster, tmp_path):
+    """Who refuses is a node of the cluster."""
     token = tmp_path / "token"
     token.write_text("another-token-than-the-others")
     token.chmod(0o600)
