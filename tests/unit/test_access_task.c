@@ -162,115 +162,110 @@ static void counts(int in, int out, void *arg)
         ++*count;
 }
 
+/* A child that counts, and is watched. */
+struct counting {
+    volatile uint64_t *count;
+    struct child child;
+    struct process *process;
+    struct task_watch watch;
+};
+
+static struct counting counting_start(void)
+{
+    struct counting c = {
+        .count = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)};
+    assert_ptr_not_equal(c.count, MAP_FAILED);
+    c.child = child_start_ready(counts, (void *)(uintptr_t)c.count);
+    assert_int_equal(process_open(c.child.pid, &c.process, NULL), 0);
+    assert_int_equal(task_watch_open(&c.watch, c.process, c.child.pid), 0);
+    return c;
+}
+
+static void counting_end(struct counting *c)
+{
+    task_watch_close(&c->watch);
+    process_close(c->process);
+    child_end(&c->child);
+    munmap((void *)(uintptr_t)c->count, 4096);
+}
+
+/* Whether it was proved to wait; then it did not count. */
+static bool counting_waits(struct counting *c)
+{
+    uint64_t switches;
+    if (!task_watch_waits(&c->watch, &switches))
+        return false;
+    uint64_t at = *c->count;
+    for (volatile int i = 0; i < 1000; i++)
+        ;
+    uint64_t then = *c->count;
+    if (!task_watch_waited(&c->watch, switches))
+        return false;
+    assert_int_equal(at, then);
+    return true;
+}
+
 /* Who has our CPU stands still as long as we say so; who has one of its own is never said to. */
 static void a_thread_that_waits_for_our_cpu_stands_still(void **state)
 {
     (void)state;
-    volatile uint64_t *count =
-        mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    assert_ptr_not_equal(count, MAP_FAILED);
-    struct child c = child_start_ready(counts, (void *)(uintptr_t)count);
-    struct process *p;
-    struct task_watch w;
+    struct counting c = counting_start();
     uint64_t switches;
     cpu_set_t before;
     assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
-    assert_int_equal(process_open(c.pid, &p, NULL), 0);
-    assert_int_equal(task_watch_open(&w, p, c.pid), 0);
     int ours = sched_getcpu();
-    assert_true(put_on_cpu(0, ours) && put_on_cpu(c.pid, ours));
+    assert_true(put_on_cpu(0, ours) && put_on_cpu(c.child.pid, ours));
     for (int proved = 0; proved < 200;) {
-        if (!task_watch_waits(&w, &switches))
+        if (!counting_waits(&c))
             continue;
-        uint64_t at = *count;
-        for (volatile int i = 0; i < 1000; i++)
-            ;
-        uint64_t then = *count;
-        if (!task_watch_waited(&w, switches))
-            continue;
-        assert_int_equal(at, then);
         proved++;
         if (proved % 10 == 0)
             breathe();
     }
     for (int other = 0; other < CPU_SETSIZE; other++) {
-        if (other == ours || !CPU_ISSET(other, &before) || !put_on_cpu(c.pid, other))
+        if (other == ours || !CPU_ISSET(other, &before) || !put_on_cpu(c.child.pid, other))
             continue;
         for (int i = 0; i < 200; i++)
-            assert_false(task_watch_waits(&w, &switches));
+            assert_false(task_watch_waits(&c.watch, &switches));
         break;
     }
     sched_setaffinity(0, sizeof(before), &before);
-    task_watch_close(&w);
-    process_close(p);
-    child_end(&c);
-    munmap((void *)(uintptr_t)count, 4096);
+    counting_end(&c);
 }
 
 /* On a crowded machine we go where it is; afterwards we may run wherever we might before. */
 static void a_thread_that_waits_elsewhere_is_gone_to(void **state)
 {
     (void)state;
-    volatile uint64_t *count =
-        mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    assert_ptr_not_equal(count, MAP_FAILED);
-    struct child c = child_start_ready(counts, (void *)(uintptr_t)count);
-    struct process *p;
-    struct task_watch w;
-    uint64_t switches;
+    struct counting c = counting_start();
     cpu_set_t before, after;
     assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
-    assert_int_equal(process_open(c.pid, &p, NULL), 0);
-    assert_int_equal(task_watch_open(&w, p, c.pid), 0);
     for (int cpu = 0, proved = 0; proved < 100; cpu = (cpu + 1) % CPU_SETSIZE) {
         /* Each time to another one, so that it is mostly not ours. */
-        if (!CPU_ISSET(cpu, &before) || !put_on_cpu(c.pid, cpu))
+        if (!CPU_ISSET(cpu, &before) || !put_on_cpu(c.child.pid, cpu))
             continue;
-        w.crowded = true;
-        if (!task_watch_waits(&w, &switches))
-            continue;
-        uint64_t at = *count;
-        for (volatile int i = 0; i < 1000; i++)
-            ;
-        uint64_t then = *count;
-        if (!task_watch_waited(&w, switches))
-            continue;
-        assert_int_equal(at, then);
-        proved++;
+        c.watch.crowded = true;
+        proved += counting_waits(&c);
     }
     assert_int_equal(sched_getaffinity(0, sizeof(after), &after), 0);
     assert_true(CPU_EQUAL(&before, &after));
-    task_watch_close(&w);
-    process_close(p);
-    child_end(&c);
-    munmap((void *)(uintptr_t)count, 4096);
+    counting_end(&c);
 }
 
 /* One of two threads that share a CPU waits as long as it runs. */
 static void a_thread_that_shares_its_cpu_is_crowded(void **state)
 {
     (void)state;
-    volatile uint64_t *count =
-        mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    assert_ptr_not_equal(count, MAP_FAILED);
-    struct child c = child_start_ready(counts, (void *)(uintptr_t)count);
-    struct child other = child_start_ready(counts, (void *)(uintptr_t)count);
-    struct process *p;
-    struct task_watch w;
+    struct counting c = counting_start(), other = counting_start();
     bool ran;
     int cpu = sched_getcpu();
-    assert_true(put_on_cpu(c.pid, cpu) && put_on_cpu(other.pid, cpu));
-    assert_int_equal(process_open(c.pid, &p, NULL), 0);
-    assert_int_equal(task_watch_open(&w, p, c.pid), 0);
+    assert_true(put_on_cpu(c.child.pid, cpu) && put_on_cpu(other.child.pid, cpu));
     do {
         breathe();
-        task_watch_look(&w, &ran);
-    } while (!w.crowded);
-    task_watch_close(&w);
-    process_close(p);
-    child_end(&other);
-    child_end(&c);
-    munmap((void *)(uintptr_t)count, 4096);
+        task_watch_look(&c.watch, &ran);
+    } while (!c.watch.crowded);
+    counting_end(&other);
+    counting_end(&c);
 }
 
 static void a_thread_that_is_not_there_cannot_be_watched(void **state)
