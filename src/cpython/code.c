@@ -78,7 +78,7 @@ static uint64_t header_hash(const struct layout *l, struct raw r)
     const uint64_t parts[] = {
         raw_u64(r, l->co_filename),  raw_u64(r, l->co_name),        raw_u64(r, l->co_qualname),
         raw_u64(r, l->co_linetable), raw_u32(r, l->co_firstlineno), raw_u32(r, l->co_flags),
-        raw_u64(r, l->co_code),      raw_u64(r, l->var_size),
+        raw_u64(r, l->co_code),      raw_u64(r, l->var_size),       raw_u32(r, l->co_version),
     };
     return hash_bytes(parts, sizeof(parts), 0);
 }
@@ -109,6 +109,8 @@ size_t code_places(const struct layout *l, const struct py_code *code,
 {
     size_t n = 0;
     places[n++] = (struct code_place){code->addr, header_size(l)};
+    if (code->version)
+        return n;
     places[n++] = (struct code_place){code->name_at, str_head(l)};
     if (code->filename[0] != '/')
         places[n++] = (struct code_place){code->filename_at, file_name_head(l, code)};
@@ -271,6 +273,7 @@ static struct py_code *read_code(struct code_cache *c, scry_addr addr, struct ra
     code->posonly_count = raw_u32(r, l->co_posonlyargcount);
     code->kwonly_count = raw_u32(r, l->co_kwonlyargcount);
     code->code_bytes = bytecode_length(&view, r);
+    code->version = raw_u32(r, l->co_version);
     read_line_table(&view, raw_u64(r, l->co_linetable), code);
     if (!take_fingerprint(c, code, r)) {
         code_free(code);
@@ -309,11 +312,28 @@ const struct py_code *code_cache_peek(const struct code_cache *c, scry_addr addr
     return table_get(&c->by_addr, addr, &value) ? (const struct py_code *)(uintptr_t)value : NULL;
 }
 
+uint64_t code_generation(const struct layout *l, const void *copy)
+{
+    uint64_t count;
+    memcpy(&count, copy, sizeof(count));
+    return l->counts_births ? (uint32_t)count : count;
+}
+
+bool code_is_of(const struct py_code *code, uint64_t generation)
+{
+    return generation && code->generation == generation;
+}
+
+/* Where the count is not at a place that CPython publishes, it is believed only if it is one: numbers are given out in
+ * order, and this one's was. */
 void code_cache_stamp(struct code_cache *c, scry_addr addr, uint64_t generation)
 {
     uint64_t value;
-    if (table_get(&c->by_addr, addr, &value))
-        ((struct py_code *)(uintptr_t)value)->generation = generation;
+    if (!table_get(&c->by_addr, addr, &value))
+        return;
+    struct py_code *code = (struct py_code *)(uintptr_t)value;
+    if (!c->view.layout->counts_births || (code->version && code->version < generation))
+        code->generation = generation;
 }
 
 int32_t code_line(const struct py_code *code, enum line_format format, int32_t offset)
@@ -375,7 +395,7 @@ static int get_batch(struct code_cache *c, const scry_addr *addrs, size_t count,
         return -SCRY_E_NO_MEMORY;
     for (size_t i = 0; i < count; i++) {
         items[i] = (struct batch_item){.known = (struct py_code *)code_cache_peek(c, addrs[i])};
-        items[i].sure = items[i].known && generation && items[i].known->generation == *generation;
+        items[i].sure = items[i].known && generation && code_is_of(items[i].known, *generation);
         if (!items[i].known || items[i].sure)
             continue;
         items[i].count = (int)code_places(c->view.layout, items[i].known, items[i].places);

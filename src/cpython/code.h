@@ -27,13 +27,21 @@ struct py_code {
     } lines[CODE_LINES];
     bool artificial; /* of CPython's own making, its frames are hidden: shim, init-cleanup */
     scry_addr name_at, filename_at; /* the str objects */
+    uint32_t version;               /* co_version; 0 = none */
     uint64_t fingerprint;           /* of what code_places() names */
-    uint64_t generation; /* CPython's count of dead code objects when it was last checked */
+    uint64_t generation;            /* CPython's count when it was last checked; 0 = never */
 };
 
-/* What tells a code object from another one at the same address: its own fields; the hash that its
- * name carries, because a name can die and leave its address to another; and the text of its file
- * name where that is not a path, for code made at run time. */
+/* CPython counts code objects: those that died (3.14+), or those ever made (3.13). As long as the count stays, an
+ * address that was a code object's is no other's. From a copy of 8 bytes at is_code_object_generation; 0 = it does
+ * not count any more. */
+uint64_t code_generation(const struct layout *layout, const void *copy);
+/* It was seen to be the same at this count, and nothing can have changed since. */
+bool code_is_of(const struct py_code *code, uint64_t generation);
+
+/* What tells a code object from another one at the same address: its own fields, with the number that no other one has
+ * (3.12+). Without such a number also the hash that its name carries, because a name can die and leave its address to
+ * another; and the text of its file name where that is not a path, for code made at run time. */
 #define CODE_PLACES 3
 struct code_place {
     scry_addr addr;
@@ -60,7 +68,7 @@ struct code_cache {
 void code_cache_init(struct code_cache *c, const struct py_view *view);
 void code_cache_done(struct code_cache *c);
 /* The code objects at these addresses, read with one call; ret_codes[i] is NULL where there is
- * none. What comes back stays valid until code_cache_sweep(). `generation`: CPython's count of dead code objects at a
+ * none. What comes back stays valid until code_cache_sweep(). `generation`: CPython's count at a
  * moment when all of these lived, or NULL; those that were checked at the same count need no other check. */
 int code_cache_get(struct code_cache *c, const scry_addr *addrs, size_t count,
                    const uint64_t *generation, const struct py_code **ret_codes);

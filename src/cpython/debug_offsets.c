@@ -117,6 +117,11 @@ static const struct shape *shape_of_version(const struct py_version *version)
     return version->minor > newest->minor ? newest : NULL;
 }
 
+static bool is_known_release(const struct published *p, const struct shape *shape)
+{
+    return shape->minor == p->version.minor && p->version.level == FINAL_RELEASE;
+}
+
 /* A release of a known minor version has the shape of that version; pre-releases and newer versions
  * must show that they have it. */
 static int choose_shape(struct published *p, struct error *err)
@@ -127,8 +132,7 @@ static int choose_shape(struct published *p, struct error *err)
                          "CPython %d.%d publishes offsets in an unknown way", p->version.major,
                          p->version.minor);
     uint64_t head = word_at(p, shape->at[POS_runtime_state_interpreters_head]);
-    bool known = shape->minor == p->version.minor && p->version.level == FINAL_RELEASE;
-    if (!known && head != (uint64_t)shape->size + BYTES_BEFORE_HEAD)
+    if (!is_known_release(p, shape) && head != (uint64_t)shape->size + BYTES_BEFORE_HEAD)
         return error_set(err, -SCRY_E_UNSUPPORTED,
                          "CPython %d.%d.%d%s publishes its offsets in a table of %" PRId64
                          " bytes, unlike 3.%d (%d bytes)",
@@ -173,6 +177,14 @@ static void copy_fields(const struct published *p, struct layout *layout)
         bool absent = rules[i].optional && p->value[i] == 0;
         *field = absent ? LAYOUT_NONE : (int32_t)p->value[i];
     }
+}
+
+/* What is not published, comes from another version's headers, and would not be noticed if it were wrong. */
+static void forget_unsure_fields(struct layout *layout)
+{
+    layout->co_version = LAYOUT_NONE;
+    if (layout->counts_births)
+        layout->is_code_object_generation = LAYOUT_NONE;
 }
 
 /* What follows from published values without being one. */
@@ -221,6 +233,8 @@ int debug_offsets_read(struct mem *mem, scry_addr runtime, struct layout *ret_la
     rc = derive_fields(&p, &layout);
     if (rc < 0)
         return error_set(err, rc, "the published offsets of the GIL contradict each other");
+    if (!is_known_release(&p, p.shape) || row->minor != p.version.minor)
+        forget_unsure_fields(&layout);
     layout.major = p.version.major;
     layout.minor = p.version.minor;
     *ret_layout = layout;

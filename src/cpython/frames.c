@@ -38,7 +38,7 @@ struct walk_memory {
     const struct py_code **codes;
     size_t code_cap;
     struct window window;
-    uint64_t generation; /* how many code objects have died */
+    uint64_t generation; /* CPython's count of code objects (code.h) */
     bool has_generation;
     unsigned char *copies; /* of frame objects */
     size_t copies_cap;
@@ -331,6 +331,7 @@ static int start_walk(struct python *py, const struct py_thread *t, struct windo
     if (got < 2)
         return got < 0 ? got : -SCRY_E_READ;
     m->has_generation &= got > 2;
+    m->generation = m->has_generation ? code_generation(l, &m->generation) : 0;
     *ret = (struct walk_start){.leaf = frame};
     int r = through_cframe && frame ? read_cframes(py, frame, ret) : 0;
     if (r < 0)

@@ -35,6 +35,7 @@ struct layout {
     bool tagged_refs;       /* 3.14+: the low bits of stack slots are tags */
     uint8_t str_kind_shift; /* position of `kind` in the string's state word: 2, or 8 in 3.14t+ */
     uint8_t managed_dict; /* how instances keep attributes: 0 tp_dictoffset only, else 11, 12, 13 */
+    bool counts_births;   /* is_code_object_generation counts those ever made, in 32 bits */
     enum line_format lines;
 
 #define F(name) int32_t name;

@@ -52,6 +52,7 @@ is_modules              -3.11    .modules
 is_modules              3.12-    .imports.modules
 is_ceval_gil            3.12-    .ceval.gil
 is_gc_collecting        3.9-     .gc.collecting
+is_code_object_generation 3.13-3.13 .func_state.next_version
 is_code_object_generation 3.14-  ._code_object_generation
 is_tlbc_generation      3.14t-   .tlbc_indices.tlbc_generation
 
@@ -129,6 +130,7 @@ co_localsplusnames      3.11-    .co_localsplusnames
 co_localspluskinds      3.11-    .co_localspluskinds
 co_nlocalsplus          3.11-    .co_nlocalsplus
 co_code_adaptive        3.11-    .co_code_adaptive
+co_version              3.12-    .co_version
 co_tlbc                 3.14t-   .co_tlbc
 
 [PyObject]
@@ -425,6 +427,7 @@ def behaviour(build: Build) -> Row:
         "tagged_refs": str(minor >= (3, 14)).lower(),
         "str_kind_shift": "8" if build.free_threaded and minor >= (3, 14) else "2",
         "managed_dict": str(managed),
+        "counts_births": str(minor == (3, 13)).lower(),
     }
 
 

@@ -114,8 +114,7 @@ static bool has_generation(const struct layout *l)
     return l->is_code_object_generation != LAYOUT_NONE;
 }
 
-/* From 3.14 on CPython counts the code objects that die: while none did, none needs to be looked
- * at. */
+/* From 3.13 on CPython counts code objects (code.h): while the count stays, none needs to be looked at. */
 static bool must_check_code(const struct peek *p, const struct layout *l)
 {
     return !has_generation(l) || p->churn > 0;
@@ -470,7 +469,7 @@ static bool read_generation(const struct peek *p, const struct layout *l, const 
 {
     const unsigned char *g = get_first(p, t->interp + (scry_addr)l->is_code_object_generation, 8);
     if (g)
-        memcpy(ret, g, 8);
+        *ret = code_generation(l, g);
     return g != NULL;
 }
 
@@ -503,7 +502,7 @@ static enum peek_result check_code_objects(struct peek *p, struct python *py,
         bool missed = false;
         if (!code)
             return PEEK_MISSED;
-        if (has_generation(l) && code->generation == generation)
+        if (code_is_of(code, generation))
             continue;
         peek_check_codes_for(p, l, code->generation ? PEEK_CHURN_LOOKS : PEEK_CHURN_NEW);
         if (!code_unchanged(p, l, code, &missed))

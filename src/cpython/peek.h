@@ -11,10 +11,10 @@
  *       leaves what was copied, and it leads through what the evaluator before the innermost one
  *       runs, where that is known (3.11, 3.12);
  *   P4  every code object is one that is known and still the same (code_places() in code.h; from
- *       3.14 on it is enough that no code object has died), and every instruction lies inside its
+ *       3.13 on it is enough that CPython's count of them has not moved), and every instruction lies inside its
  *       code.
  *
- * Where nothing else is needed a reading is quick (3.14+): only the data stack and, in between, the thread state.
+ * Where nothing else is needed a reading is quick (3.13+): only the data stack and, in between, the thread state.
  * Then P2 and P3 hold for the callers whose bytes, variables and all, are what they were in the last stack that was
  * proved, and only the frames above them are looked at. (peek_quick.c)
  *

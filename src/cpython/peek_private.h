@@ -12,8 +12,8 @@
 #define PEEK_CHURN_NEW   8   /* ... or one was met for the first time */
 #define PEEK_AHEAD_MOST  3
 
-/* What a quick reading consists of: the data stack, the thread state, the data stack again; the count of code objects that
- * have died at the end. Several readings in a row share the copies between them. */
+/* What a quick reading consists of: the data stack, the thread state, the data stack again; the count of code objects
+ * at the end. Several readings in a row share the copies between them. */
 struct quick {
     struct mem_range stack, tstate, generation; /* `to` is not used */
     int readings;                               /* by the next read, or the last one */

@@ -1,9 +1,9 @@
-/* Quick readings (3.14+): all frames lie in one piece of the data stack, no code object has died, so that piece and the
- * thread state say it all. Callers are the same as in the last stack that was proved as far up as their bytes are; only
- * what is above them is looked at.
+/* Quick readings (3.13+): all frames lie in one piece of the data stack and all code objects are known, so that piece and
+ * the thread state say it all. Callers are the same as in the last stack that was proved as far up as their bytes are;
+ * only what is above them is looked at.
  *
  * One system call can take several such readings in a row: the second copy of one is the first copy of the next, and
- * the count of code objects that have died, read at the end, holds for all of them. */
+ * the count of code objects, read at the end, holds for all of them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,11 +130,11 @@ struct view {
     uint64_t generation;
 };
 
-static struct view view_of(const struct quick *q)
+static struct view view_of(const struct quick *q, const struct layout *l)
 {
     struct view v = {
         stack_copy(q, q->at), stack_copy(q, q->at + 1), {tstate_copy(q, q->at), q->tstate.len}, 0};
-    memcpy(&v.generation, generation_copy(q), sizeof(v.generation));
+    v.generation = code_generation(l, generation_copy(q));
     return v;
 }
 
@@ -215,7 +215,7 @@ static bool codes_known(const struct peek *p, struct python *py, uint64_t genera
 {
     for (size_t i = 0; i < p->found.count; i++) {
         const struct py_code *code = code_cache_peek(&py->codes, p->found.items[i].code);
-        if (!code || code->generation != generation)
+        if (!code || !code_is_of(code, generation))
             return false;
     }
     return true;
@@ -266,7 +266,7 @@ static enum peek_result take_over(struct peek *p, struct python *py, struct py_t
 enum peek_result quick_judge(struct peek *p, struct python *py, struct py_thread *t)
 {
     const struct layout *l = &py->layout;
-    const struct view v = view_of(&p->quick);
+    const struct view v = view_of(&p->quick, l);
     if (!p->has_last || !p->kept.copy || !peek_belongs_to(v.tstate, l, t))
         return PEEK_MISSED;
     scry_addr leaf = raw_u64(v.tstate, l->ts_current_frame);

@@ -12,6 +12,7 @@ struct fake_interp {
     scry_addr code_type;
     scry_addr stack; /* the data stack's only chunk */
     scry_addr stack_next;
+    uint32_t code_births, code_deaths;
 };
 
 #define FAKE_CHUNK 16384
@@ -19,6 +20,18 @@ struct fake_interp {
 static inline bool fake_has_objects(const struct layout *l)
 {
     return l->if_size == LAYOUT_NONE;
+}
+
+static inline uint64_t fake_generation(const struct fake_interp *i)
+{
+    return 1 + (i->f.l->counts_births ? i->code_births : i->code_deaths);
+}
+
+static inline void fake_count_codes(struct fake_interp *i)
+{
+    int32_t at = i->f.l->is_code_object_generation;
+    if (at != LAYOUT_NONE)
+        fake_u64(&i->f, i->interp + (scry_addr)at, fake_generation(i));
 }
 
 static inline void fake_interp_init(struct fake_interp *i, const struct layout *l)
@@ -39,6 +52,7 @@ static inline void fake_interp_init(struct fake_interp *i, const struct layout *
     } else {
         fake_u64(&i->f, i->interp + (scry_addr)l->is_ceval_gil, fake_zeros(&i->f, 256));
     }
+    fake_count_codes(i);
 }
 
 static inline void fake_interp_done(struct fake_interp *i)
@@ -79,6 +93,23 @@ static inline scry_addr fake_raw_bytes(struct fake *f, const void *data, size_t 
     return obj;
 }
 
+/* The code object has just been made: it has a number of its own, where they are numbered. */
+static inline void fake_code_is_born(struct fake_interp *i, scry_addr code)
+{
+    i->code_births++;
+    if (i->f.l->co_version != LAYOUT_NONE)
+        fake_u32(&i->f, code + (scry_addr)i->f.l->co_version, i->code_births);
+    fake_count_codes(i);
+}
+
+/* It dies, and another one that differs only in its name gets its address. */
+static inline void fake_replace_code(struct fake_interp *i, scry_addr code, const char *name)
+{
+    fake_u64(&i->f, code + (scry_addr)i->f.l->co_name, fake_str(&i->f, name));
+    i->code_deaths++;
+    fake_code_is_born(i, code);
+}
+
 /* A function of 100 bytes of bytecode whose first instruction is at line `line`, the rest at the next line. */
 static inline scry_addr fake_code(struct fake_interp *i, const char *file, const char *name,
                                   int line)
@@ -109,6 +140,7 @@ static inline scry_addr fake_code(struct fake_interp *i, const char *file, const
         unsigned char bytecode[100] = {0};
         fake_u64(f, code + (scry_addr)l->co_code, fake_raw_bytes(f, bytecode, sizeof(bytecode)));
     }
+    fake_code_is_born(i, code);
     return code;
 }
 

@@ -78,6 +78,21 @@ static void published_values_replace_those_of_the_row(void **state)
     assert_int_equal(layout.co_tlbc, LAYOUT_NONE);
 }
 
+/* What no version publishes and nobody would notice is taken only from the headers of that very version. */
+static void what_nobody_publishes_is_not_guessed(void **state)
+{
+    (void)state;
+    uint64_t words[WORDS];
+    fill(words);
+    assert_int_equal(read_table(words), 0);
+    assert_int_not_equal(layout.co_version, LAYOUT_NONE);
+    assert_int_not_equal(layout.is_code_object_generation, LAYOUT_NONE);
+    words[VERSION] = 0x030d00c1;
+    assert_int_equal(read_table(words), 0);
+    assert_int_equal(layout.co_version, LAYOUT_NONE);
+    assert_int_equal(layout.is_code_object_generation, LAYOUT_NONE);
+}
+
 static void the_gil_is_relative_to_itself(void **state)
 {
     (void)state;
@@ -201,6 +216,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(published_values_replace_those_of_the_row),
+        cmocka_unit_test(what_nobody_publishes_is_not_guessed),
         cmocka_unit_test(the_gil_is_relative_to_itself),
         cmocka_unit_test(free_threaded_builds_have_larger_objects),
         cmocka_unit_test(nonsense_is_refused),

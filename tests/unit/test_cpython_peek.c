@@ -27,6 +27,9 @@ static void begin(const struct layout *l)
     t = (struct py_thread){.tstate = ts, .interp = i.interp, .thread_id = 0x7001};
     p = peek_new();
     assert_int_equal(python_walk(&i.py, &t), 0);
+    /* It was met before. */
+    for (size_t k = 0; k < t.frame_count; k++)
+        code_cache_stamp(&i.py.codes, t.frames[k].code->addr, fake_generation(&i));
     peek_learn(p, &i.py, &t);
     assert_true(peek_has_guess(p));
 }
@@ -62,6 +65,17 @@ static enum peek_result look(void (*change)(void))
         change();
     assert_int_equal(mem_readv(i.f.mem, ranges + first_half, n - first_half), n - first_half);
     return peek_judge(p, &i.py, &t);
+}
+
+/* After a miss, as engine/look.c does. Code that is new is read with the second reading at the latest. */
+static enum peek_result look_again(void)
+{
+    enum peek_result result = PEEK_MISSED;
+    for (int k = 0; k < 2 && result == PEEK_MISSED; k++) {
+        assert_int_equal(peek_relearn(p, &i.py, &t), 0);
+        result = look(NULL);
+    }
+    return result;
 }
 
 static int32_t code_field(void)
@@ -223,8 +237,7 @@ static void code_that_is_not_known_is_not_proved(void **state)
         call_other();
         set_instruction(leaf_frame, other, 0);
         assert_int_equal(look(NULL), PEEK_MISSED);
-        assert_int_equal(peek_relearn(p, &i.py, &t), 0);
-        assert_int_equal(look(NULL), PEEK_PROVED);
+        assert_int_equal(look_again(), PEEK_PROVED);
         assert_string_equal(t.frames[0].code->name, "other");
         end();
     }
@@ -237,13 +250,10 @@ static void code_that_was_replaced_is_not_proved(void **state)
     {
         begin(l);
         assert_int_equal(look(NULL), PEEK_PROVED);
-        fake_u64(&i.f, inner + (scry_addr)l->co_name, fake_str(&i.f, "usurper"));
-        if (l->is_code_object_generation != LAYOUT_NONE)
-            fake_u64(&i.f, i.interp + (scry_addr)l->is_code_object_generation, 1);
+        fake_replace_code(&i, inner, "usurper");
         assert_int_equal(look(NULL), PEEK_MISSED);
         assert_false(peek_widen(p));
-        assert_int_equal(peek_relearn(p, &i.py, &t), 0);
-        assert_int_equal(look(NULL), PEEK_PROVED);
+        assert_int_equal(look_again(), PEEK_PROVED);
         assert_string_equal(t.frames[0].code->name, "usurper");
         end();
     }
@@ -263,8 +273,7 @@ static void a_frame_that_was_not_foreseen_is_learned(void **state)
         i.stack_next = stack_next;
         fake_set_frame(&i, ts, frame);
         assert_int_equal(look(NULL), PEEK_MISSED);
-        assert_int_equal(peek_relearn(p, &i.py, &t), 0);
-        assert_int_equal(look(NULL), PEEK_PROVED);
+        assert_int_equal(look_again(), PEEK_PROVED);
         assert_int_equal(t.frame_count, 2);
         assert_int_equal(t.frames[0].addr, frame);
         end();
@@ -380,7 +389,7 @@ static int read_ahead(int count, void (*const *changes)(void), void (*const *aft
     return got;
 }
 
-static bool counts_dead_code(const struct layout *l)
+static bool counts_code(const struct layout *l)
 {
     return l->is_code_object_generation != LAYOUT_NONE;
 }
@@ -394,7 +403,7 @@ static void each_of_several_readings_is_judged_by_itself(void **state)
     {
         begin(l);
         int got = read_ahead(3, changes, after);
-        assert_int_equal(got, counts_dead_code(l) ? 3 : 1);
+        assert_int_equal(got, counts_code(l) ? 3 : 1);
         if (got == 3) {
             assert_int_equal(peek_judge(p, &i.py, &t), PEEK_SAME);
             assert_int_equal(t.frame_count, 2);
@@ -430,9 +439,9 @@ static void of_several_readings_only_the_torn_one_fails(void **state)
     }
 }
 
-static void free_some_code(void)
+static void replace_some_code(void)
 {
-    fake_u64(&i.f, i.interp + (scry_addr)i.f.l->is_code_object_generation, 1);
+    fake_replace_code(&i, fake_zeros(&i.f, 512), "somebody");
 }
 
 /* Code that dies during the last reading may have died before the first: none of them is proved. */
@@ -440,7 +449,7 @@ static void code_that_dies_spoils_all_readings(void **state)
 {
     (void)state;
     void (*const changes[])(void) = {NULL, NULL, NULL};
-    void (*const after[])(void) = {NULL, NULL, free_some_code};
+    void (*const after[])(void) = {NULL, NULL, replace_some_code};
     FOR_EACH_LAYOUT(l)
     {
         begin(l);

@@ -240,7 +240,7 @@ static void code_at_an_address_that_was_reused_is_read_anew(void **state)
         assert_int_equal(code_cache_get(&i.py.codes, &code, 1, NULL, &got), 0);
         assert_int_equal(got->serial, serial);
 
-        fake_u64(&i.f, code + (scry_addr)l->co_name, fake_str(&i.f, "second"));
+        fake_replace_code(&i, code, "second");
         assert_int_equal(code_cache_get(&i.py.codes, &code, 1, NULL, &got), 0);
         assert_string_equal(got->name, "second");
         assert_int_not_equal(got->serial, serial);
@@ -263,7 +263,7 @@ static void code_that_stands_in_a_stack_twice_is_read_once(void **state)
         assert_int_equal(code_cache_get(&i.py.codes, twice, 2, NULL, got), 0);
         assert_ptr_equal(got[0], got[1]);
         /* Replaced while it is in the cache: given up once, not once for each place. */
-        fake_u64(&i.f, code + (scry_addr)l->co_name, fake_str(&i.f, "new"));
+        fake_replace_code(&i, code, "new");
         assert_int_equal(code_cache_get(&i.py.codes, twice, 2, NULL, got), 0);
         assert_ptr_equal(got[0], got[1]);
         assert_string_equal(got[0]->name, "new");
@@ -282,6 +282,9 @@ static void a_name_that_died_and_left_its_address_to_another_is_noticed(void **s
         fake_interp_init(&i, l);
         scry_addr code = fake_code(&i, "<made>", "made_17", 1), name;
         const struct py_code *got;
+        /* Where code objects are numbered nobody would look at the name, unless the numbers have run out. */
+        if (l->co_version != LAYOUT_NONE)
+            fake_u32(&i.f, code + (scry_addr)l->co_version, 0);
         assert_int_equal(code_cache_get(&i.py.codes, &code, 1, NULL, &got), 0);
         mem_read_u64(i.f.mem, code + (scry_addr)l->co_name, &name);
         mem_fake_add(i.f.mem, name + (scry_addr)(l->major == 2 ? l->str2_data : l->ascii_size),
@@ -295,7 +298,31 @@ static void a_name_that_died_and_left_its_address_to_another_is_noticed(void **s
     }
 }
 
-/* No code object has died since it was checked, so it is the same; else it is looked at. */
+/* All that a code object says of itself is the same, but for its number. */
+static void code_is_known_by_its_number(void **state)
+{
+    (void)state;
+    FOR_EACH_LAYOUT(l)
+    {
+        struct fake_interp i;
+        fake_interp_init(&i, l);
+        scry_addr code = fake_code(&i, "<made>", "made_17", 1), name;
+        const struct py_code *got;
+        assert_int_equal(code_cache_get(&i.py.codes, &code, 1, NULL, &got), 0);
+        mem_read_u64(i.f.mem, code + (scry_addr)l->co_name, &name);
+        if (l->co_version != LAYOUT_NONE) {
+            struct code_place places[CODE_PLACES];
+            assert_int_equal(code_places(l, got, places), 1);
+            mem_fake_add(i.f.mem, name + (scry_addr)l->ascii_size, "made_18", 7);
+            fake_code_is_born(&i, code);
+            assert_int_equal(code_cache_get(&i.py.codes, &code, 1, NULL, &got), 0);
+            assert_string_equal(got->name, "made_18");
+        }
+        fake_interp_done(&i);
+    }
+}
+
+/* The count has not moved since it was checked, so it is the same; else it is looked at. */
 static void code_that_cannot_have_died_is_not_looked_at(void **state)
 {
     (void)state;
@@ -308,12 +335,32 @@ static void code_that_cannot_have_died_is_not_looked_at(void **state)
         const struct py_code *got;
         assert_int_equal(code_cache_get(&i.py.codes, &code, 1, &then, &got), 0);
         code_cache_stamp(&i.py.codes, code, then);
-        fake_u64(&i.f, code + (scry_addr)l->co_name, fake_str(&i.f, "second"));
+        fake_replace_code(&i, code, "second");
         assert_int_equal(code_cache_get(&i.py.codes, &code, 1, &then, &got), 0);
         assert_string_equal(got->name, "first");
         assert_int_equal(code_cache_get(&i.py.codes, &code, 1, &later, &got), 0);
         assert_string_equal(got->name, "second");
         fake_interp_done(&i);
+    }
+}
+
+/* What is not a count of code objects, for there are more of them, or counts no more. */
+static void a_count_that_cannot_be_is_not_believed(void **state)
+{
+    (void)state;
+    FOR_EACH_LAYOUT(l)
+    {
+        const uint64_t wrong[] = {0, 1};
+        for (size_t k = 0; k < ARRAY_LEN(wrong); k++) {
+            struct fake_interp i;
+            fake_interp_init(&i, l);
+            scry_addr code = fake_code(&i, "/a.py", "first", 1);
+            const struct py_code *got;
+            assert_int_equal(code_cache_get(&i.py.codes, &code, 1, &wrong[k], &got), 0);
+            code_cache_stamp(&i.py.codes, code, wrong[k]);
+            assert_int_equal(code_is_of(got, wrong[k]), wrong[k] && !l->counts_births);
+            fake_interp_done(&i);
+        }
     }
 }
 
@@ -330,7 +377,7 @@ static int changing_readv(struct mem *mem, const struct mem_range *ranges, int c
 {
     struct changing_mem *m = (struct changing_mem *)mem;
     if (m->reads_left-- == 0)
-        fake_u64(&m->i->f, m->code + (scry_addr)m->i->f.l->co_name, fake_str(&m->i->f, "later"));
+        fake_replace_code(m->i, m->code, "later");
     return mem_readv(m->under, ranges, count);
 }
 
@@ -377,7 +424,9 @@ int main(void)
         cmocka_unit_test(code_at_an_address_that_was_reused_is_read_anew),
         cmocka_unit_test(code_that_stands_in_a_stack_twice_is_read_once),
         cmocka_unit_test(a_name_that_died_and_left_its_address_to_another_is_noticed),
+        cmocka_unit_test(code_is_known_by_its_number),
         cmocka_unit_test(code_that_cannot_have_died_is_not_looked_at),
+        cmocka_unit_test(a_count_that_cannot_be_is_not_believed),
         cmocka_unit_test(code_that_is_replaced_while_it_is_read_gets_its_own_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
