@@ -259,6 +259,7 @@ int stop_thread(struct stop *s, pid_t tid, scry_nsec limit)
         return rc;
     struct waiting w;
     waiting_begin(&w);
+    s->asked = now();
     ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
     enum event event = await(tid, &w, limit, &s->signal);
     waiting_end(&w);

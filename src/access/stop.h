@@ -9,7 +9,8 @@
 struct stop {
     pid_t tid;
     bool held;
-    int signal; /* stopped on its way to this signal, which release delivers; 0 = none */
+    int signal;      /* stopped on its way to this signal, which release delivers; 0 = none */
+    scry_nsec asked; /* when it was asked to stop (CLOCK_MONOTONIC); it ran until then at least */
 };
 
 /* Stop this thread (PTRACE_SEIZE, PTRACE_INTERRUPT, wait). Signals that arrive meanwhile are

@@ -36,7 +36,7 @@ struct walk_memory {
     scry_addr cframes[WALK_CFRAMES];
     scry_addr *code_addrs;
     const struct py_code **codes;
-    size_t code_cap;
+    size_t distinct, code_cap; /* of both */
     struct window window;
     uint64_t generation; /* CPython's count of code objects (code.h) */
     bool has_generation;
@@ -494,11 +494,10 @@ static size_t distinct_codes(struct walk_memory *m, const struct found_frames *f
     return n;
 }
 
-static const struct py_code *code_of(const struct walk_memory *m, size_t *near, scry_addr addr,
-                                     size_t count)
+static const struct py_code *code_of(const struct walk_memory *m, size_t *near, scry_addr addr)
 {
-    for (size_t step = 0; step < count; step++) {
-        size_t i = (*near + step) % count;
+    for (size_t step = 0; step < m->distinct; step++) {
+        size_t i = (*near + step) % m->distinct;
         if (m->code_addrs[i] == addr) {
             *near = i;
             return m->codes[i];
@@ -547,14 +546,14 @@ static bool same_frame(const struct py_frame *a, const struct py_frame *b)
 }
 
 /* Returns whether they are the frames that were there before. */
-static bool make_frames(struct python *py, const struct found_frames *found, size_t distinct,
-                        struct py_thread *t)
+static bool make_frames(struct python *py, struct py_thread *t)
 {
+    const struct found_frames *found = &py->walk->found;
     size_t before = t->frame_count, n = 0, near = 0;
     bool same = true;
     for (size_t i = 0; i < found->count; i++) {
         struct py_frame frame;
-        const struct py_code *code = code_of(py->walk, &near, found->items[i].code, distinct);
+        const struct py_code *code = code_of(py->walk, &near, found->items[i].code);
         if (!make_frame(py, &found->items[i], code, t, &frame))
             continue;
         same = same && n < before && same_frame(&frame, &t->frames[n]);
@@ -564,20 +563,15 @@ static bool make_frames(struct python *py, const struct found_frames *found, siz
     return same && n == before;
 }
 
-int walk_resolve(struct python *py, const struct found_frames *found, struct py_thread *t)
+/* Look up the code of each frame and fill in the thread's frames. */
+static int resolve(struct python *py, struct py_thread *t)
 {
     struct walk_memory *m = py->walk;
-    size_t distinct = 0;
-    int r =
-        reserve_codes(m, found->count) && reserve_frames(t, found->count) ? 0 : -SCRY_E_NO_MEMORY;
-    if (r == 0) {
-        distinct = distinct_codes(m, found);
-        r = code_cache_get(&py->codes, m->code_addrs, distinct,
+    int r = code_cache_get(&py->codes, m->code_addrs, m->distinct,
                            m->has_generation ? &m->generation : NULL, m->codes);
-    }
     if (r < 0)
         t->frame_count = 0;
-    if (r < 0 || !make_frames(py, found, distinct, t)) {
+    if (r < 0 || !make_frames(py, t)) {
         t->same_callers = 0;
         t->stack_version++;
     }
@@ -616,7 +610,7 @@ static int check_thread(struct python *py, const struct py_thread *t)
     return id == t->thread_id ? 0 : -SCRY_E_CORRUPT;
 }
 
-int python_walk(struct python *py, struct py_thread *t)
+int python_walk_begin(struct python *py, struct py_thread *t)
 {
     struct walk_memory *m = py->walk;
     if (!m) {
@@ -638,5 +632,35 @@ int python_walk(struct python *py, struct py_thread *t)
         return r;
     /* One frame's trouble never costs its stack: keep what was found. */
     t->incomplete = r < 0;
-    return walk_resolve(py, &m->found, t);
+    if (!reserve_codes(m, m->found.count) || !reserve_frames(t, m->found.count))
+        return -SCRY_E_NO_MEMORY;
+    m->distinct = distinct_codes(m, &m->found);
+    return 0;
+}
+
+/* Of code objects that bear a number: if one that was known before is still there afterwards, it was there all the
+ * time. */
+bool python_walk_may_end_late(const struct python *py)
+{
+    const struct walk_memory *m = py->walk;
+    for (size_t i = 0; i < m->distinct; i++) {
+        const struct py_code *code = code_cache_peek(&py->codes, m->code_addrs[i]);
+        if (!code || !code->version)
+            return false;
+    }
+    return py->layout.co_tlbc == LAYOUT_NONE;
+}
+
+int python_walk_end(struct python *py, struct py_thread *t, bool late)
+{
+    uint32_t serial = py->codes.next_serial;
+    int r = resolve(py, t);
+    t->incomplete |= late && py->codes.next_serial != serial;
+    return r;
+}
+
+int python_walk(struct python *py, struct py_thread *t)
+{
+    int r = python_walk_begin(py, t);
+    return r < 0 ? r : python_walk_end(py, t, false);
 }

@@ -96,6 +96,12 @@ bool threads_mark_same(const struct threads_mark *mark, const uint64_t *values);
  * thread now: list the threads anew. The thread should stand still; if it does not,
  * what comes back is bounded and harmless, but may be torn. */
 int python_walk(struct python *py, struct py_thread *thread);
+/* The same in two parts, for a thread that is to stand still no longer than needed: the first finds the frames, the
+ * second what runs in them. Where that may be late, the thread may go on before; if a code object is replaced meanwhile,
+ * the stack is marked incomplete. */
+int python_walk_begin(struct python *py, struct py_thread *thread);
+bool python_walk_may_end_late(const struct python *py);
+int python_walk_end(struct python *py, struct py_thread *thread, bool late);
 void py_threads_done(struct py_threads *list);
 /* The thread state that holds this interpreter's GIL; 0 = nobody, or a free-threaded build. */
 scry_addr python_gil_holder(struct python *py, scry_addr interp);

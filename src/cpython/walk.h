@@ -51,20 +51,18 @@ size_t walk_places(const struct python *py, const struct walk_place **ret_places
 void walk_cframes(const struct python *py, scry_addr ret[WALK_CFRAMES]);
 
 /* The frames it found and its copy of the newest piece of the data stack, both valid until the next walk. False if
- * that piece does not hold all of them, or this version does not count the code objects that die. */
+ * that piece does not hold all of them, or this version does not count code objects. */
 struct walk_copy {
     const struct found_frames *found;
     const unsigned char *data;
     scry_addr addr;
     size_t len;
-    uint64_t generation; /* how many code objects had died then */
+    uint64_t generation; /* CPython's count of code objects then (code.h) */
 };
 bool walk_copy(const struct python *py, struct walk_copy *ret);
 
-/* Look up the code of each frame and fill in the thread's frames. */
-int walk_resolve(struct python *py, const struct found_frames *found, struct py_thread *t);
-/* The same where every code object has just been seen to be the one in the cache, and the `same` outermost frames
- * are the thread's outermost frames already. */
+/* Fill in the thread's frames where every code object has just been seen to be the one in the cache, and the `same`
+ * outermost frames are the thread's outermost frames already. */
 int walk_resolve_known(struct python *py, const struct found_frames *found, size_t same,
                        struct py_thread *t);
 

@@ -42,8 +42,9 @@
 #define PROBE_EVERY    8                    /* looks, at first; then twice as many, and so on ... */
 #define PROBE_MOST     128                  /* ... as long as nothing changes */
 #define PROBE_PEEKS    7
-#define LEARN_PEEKS    31 /* so many at a time until FIRST_PEEKS are known ... */
-#define LEARN_WEIGHT   3  /* ... or a third, where none is fooled: those of one moment are alike */
+#define PROMISING      2.5 /* times the limit: such a share may have been bad luck */
+#define LEARN_PEEKS    31  /* so many at a time until FIRST_PEEKS are known ... */
+#define LEARN_WEIGHT   3   /* ... or a third, where none is fooled: those of one moment are alike */
 #define LEARN_AT_FIRST (40 * 1000 * 1000ULL) /* nanoseconds to learn, for all threads ... */
 #define LEARN_SHARE    500                   /* ... and 1/500 of the time */
 #define LEARN_PER_STOP 1 /* ... and as long as stops take, which might be spared */
@@ -145,18 +146,33 @@ static bool reserve_ranges(struct target_private *p, size_t count)
 
 /* ---- reading one thread ---- */
 
-static int walk_and_visit(struct target *t, const struct look *look, struct known_thread *k)
+/* `ret_late`: only its frames were read; what runs in them is left to end_walk(), when it may go on. NULL = not to be
+ * left. */
+static int walk_and_visit(struct target *t, const struct look *look, struct known_thread *k,
+                          bool *ret_late)
 {
     peek_invalidate(k->peek);
-    int r = python_walk(t->python, &k->python);
+    int r = python_walk_begin(t->python, &k->python);
+    bool late =
+        r == 0 && ret_late && !look->visit && !look->native && python_walk_may_end_late(t->python);
+    if (ret_late)
+        *ret_late = late;
+    if (r == 0 && !late)
+        r = python_walk_end(t->python, &k->python, false);
     if (r == 0 && look->visit)
         look->visit(t, &k->python, look->visit_context);
     return r;
 }
 
+static int end_walk(struct target *t, struct known_thread *k, int r, bool late)
+{
+    return r == 0 && late ? python_walk_end(t->python, &k->python, true) : r;
+}
+
 /* The same of a thread that stands still, or is yet to be proved to have stood: where its last stack lay is read
  * beforehand, by one system call. */
-static int walk_still(struct target *t, const struct look *look, struct known_thread *k)
+static int walk_still(struct target *t, const struct look *look, struct known_thread *k,
+                      bool *ret_late)
 {
     struct target_private *p = t->private;
     int count = peek_still_count(k->peek);
@@ -164,7 +180,7 @@ static int walk_still(struct target *t, const struct look *look, struct known_th
         count = 0;
     count = count ? peek_still_ranges(k->peek, p->ranges) : 0;
     bool there = mem_ahead_begin(p->ahead_mem, p->ranges, count);
-    int r = walk_and_visit(t, look, k);
+    int r = walk_and_visit(t, look, k, ret_late);
     mem_ahead_end(p->ahead_mem);
     if (!there)
         peek_forget(k->peek);
@@ -192,11 +208,11 @@ static int stop_and_read(struct target *t, const struct look *look, struct known
 {
     struct stop stop = {0};
     struct target_private *p = t->private;
-    scry_nsec start = clock_now();
+    bool late = false;
     int r = stop_thread(&stop, k->tid, look->stop_limit ? look->stop_limit : STOP_LIMIT);
     scry_nsec stopped = clock_now();
     if (r == 0)
-        r = walk_still(t, look, k);
+        r = walk_still(t, look, k, &late);
     if (r == 0 && look->native)
         native_capture(p->native, k->native, t->python, &k->python, k->tid, true, stopped);
     stop_release(&stop);
@@ -204,13 +220,14 @@ static int stop_and_read(struct target *t, const struct look *look, struct known
     p->stop_credit -= charge < p->stop_credit ? charge : p->stop_credit;
     p->learn_credit += (int64_t)(charge / LEARN_PER_STOP);
     t->stats.stops++;
-    t->stats.stop_time += end - start;
+    scry_nsec most = stop.asked ? end - stop.asked : 0;
+    t->stats.stop_time += most;
     t->stats.held += charge;
-    size_t bucket = (size_t)((end - start) / STOP_STEP);
+    size_t bucket = (size_t)(most / STOP_STEP);
     t->stats.stop_times[bucket < STOP_BUCKETS ? bucket : STOP_BUCKETS - 1]++;
     if (r == 0 && look->native)
         native_finish(p->native, k->native, &k->python, end);
-    return r;
+    return end_walk(t, k, r, late);
 }
 
 /* From a thread that stood still. */
@@ -248,13 +265,14 @@ static int read_stopped(struct target *t, const struct look *look, struct known_
 static int read_asleep(struct target *t, const struct look *look, struct known_thread *k,
                        bool *ret_proved)
 {
-    bool ran;
-    int r = walk_still(t, look, k);
+    bool ran, late;
+    int r = walk_still(t, look, k, &late);
     if (r == 0 && look->native)
         native_capture(t->private->native, k->native, t->python, &k->python, k->tid, false,
                        clock_now());
-    *ret_proved =
-        r == 0 && !k->python.incomplete && task_watch_look(&k->watch, &ran) == TASK_BLOCKED && !ran;
+    *ret_proved = r == 0 && task_watch_look(&k->watch, &ran) == TASK_BLOCKED && !ran;
+    r = end_walk(t, k, r, late);
+    *ret_proved = *ret_proved && r == 0 && !k->python.incomplete;
     if (*ret_proved) {
         k->torn = false;
         learn(t, k);
@@ -274,8 +292,11 @@ static int read_waiting(struct target *t, const struct look *look, struct known_
     *ret_proved = false;
     if (!k->watched || look->native || !task_watch_waits(&k->watch, &switches))
         return 0;
-    int r = walk_still(t, look, k);
-    *ret_proved = r == 0 && !is_doubtful(k) && task_watch_waited(&k->watch, switches);
+    bool late;
+    int r = walk_still(t, look, k, &late);
+    *ret_proved = r == 0 && task_watch_waited(&k->watch, switches);
+    r = end_walk(t, k, r, late);
+    *ret_proved = *ret_proved && r == 0 && !is_doubtful(k);
     if (*ret_proved) {
         k->torn = false;
         learn(t, k);
@@ -286,7 +307,7 @@ static int read_waiting(struct target *t, const struct look *look, struct known_
 /* As it runs: the last resort where nothing may be stopped. */
 static int read_running(struct target *t, const struct look *look, struct known_thread *k)
 {
-    int r = walk_and_visit(t, look, k);
+    int r = walk_and_visit(t, look, k, NULL);
     k->torn = true;
     if (r == 0)
         peek_learn(k->peek, t->python, &k->python);
@@ -331,11 +352,12 @@ static int read_surely(struct target *t, const struct look *look, struct known_t
 /* ---- peeking ---- */
 
 /* How much a good peek says during which the thread did not go on: it was in the middle of something long, or it waits
- * for a CPU and does not move for that reason. Of its share of a CPU lately the square, so that what a crowded machine
- * holds up counts for little beside what runs; and nothing, unless it ran since the last one of that kind. */
+ * for a CPU and does not move for that reason. On a crowded machine nothing. Else of its share of a CPU lately the
+ * square, so that what is held up counts for little beside what runs; and nothing, unless it ran since the last one of
+ * that kind. */
 static double evidence_of_still(const struct target *t, struct known_thread *k)
 {
-    if (k->watched && k->watch.run_time == k->still_at)
+    if (k->watched && (k->watch.crowded || k->watch.run_time == k->still_at))
         return 0;
     scry_nsec now = t->private->last_look, span = now - k->still_since;
     scry_nsec ran = k->watched ? k->watch.run_time - k->still_at : 0;
@@ -362,17 +384,33 @@ static bool is_hopeless(const struct known_thread *k)
     return k->peeks >= HOPELESS_AFTER && k->moved_share > HOPELESS;
 }
 
-/* So many peeks are made at once where it is only to learn. */
-static int peeks_at_once(const struct known_thread *k)
+static double trust_limit(const struct target *t, const struct known_thread *k)
 {
-    return k->peeks < FIRST_PEEKS && !is_hopeless(k) ? LEARN_PEEKS : PROBE_PEEKS;
+    double limit = k->trusted ? MOVED_TOO_MUCH : MOVED_LIMIT;
+    return peek_sees_variables(t->python) ? limit : BLIND_LIMIT;
+}
+
+static bool is_new(const struct known_thread *k)
+{
+    return k->peeks < FIRST_PEEKS && !is_hopeless(k);
+}
+
+/* Little is known yet, or it is close to the limit: what is learned now may spare many stops. */
+static bool is_worth_learning(const struct target *t, const struct known_thread *k)
+{
+    return is_new(k) || k->moved_share < PROMISING * trust_limit(t, k);
+}
+
+/* So many peeks are made at once where it is only to learn. */
+static int peeks_at_once(const struct target *t, const struct known_thread *k)
+{
+    return is_worth_learning(t, k) ? LEARN_PEEKS : PROBE_PEEKS;
 }
 
 /* After something was learned (L4). */
 static void judge_trust(const struct target *t, struct known_thread *k)
 {
-    double limit = k->trusted ? MOVED_TOO_MUCH : MOVED_LIMIT;
-    k->trusted = k->moved_share <= (peek_sees_variables(t->python) ? limit : BLIND_LIMIT);
+    k->trusted = k->moved_share <= trust_limit(t, k);
 }
 
 static bool stops_each_time(const struct known_thread *k, const struct look *look)
@@ -391,7 +429,7 @@ static bool wants_peek(const struct target *t, struct known_thread *k, const str
     /* What follows is only to learn, unless there is no credit for stops. */
     if (t->private->learn_credit <= 0 && may_stop(t, look))
         return false;
-    if (k->peeks < FIRST_PEEKS && !is_hopeless(k))
+    if (is_worth_learning(t, k))
         return true;
     if (k->probe_in > 0) {
         k->probe_in--;
@@ -512,7 +550,7 @@ static enum peek_result peek_once_more(struct target *t, struct known_thread *k)
  * the sooner it is known the fewer stops there are. */
 static void try_peeks(struct target *t, struct known_thread *k)
 {
-    int count = peeks_at_once(k);
+    int count = peeks_at_once(t, k);
     int weight = peek_sees_variables(t->python) ? LEARN_WEIGHT : 1;
     for (int i = 0; i < count; i += weight) {
         bool ok, new_threads;
@@ -550,8 +588,11 @@ static int finish_peek(struct target *t, const struct look *look, struct known_t
     if (result == PEEK_MISSED)
         result = peek_again(t, k);
     bool proved = is_proved(k, result), still = proved && !peek_saw_it_run(k->peek);
-    /* More peeks would see the same. */
-    int alike = still && stopped_anyway && peek_sees_variables(t->python) ? peeks_at_once(k) : 1;
+    /* More peeks would see the same. But only at first: where it is close to the limit, what was seen while it ran must
+     * decide. */
+    int alike = !still || !stopped_anyway || !peek_sees_variables(t->python) ? 1
+                : is_new(k)                                                  ? LEARN_PEEKS
+                                                                             : PROBE_PEEKS;
     /* One that is still wrong counts as failed: where code is made all the time it is never known when it runs, and
      * what a stop shows so much later is something else. */
     if (!t->private->slow)
@@ -572,6 +613,7 @@ static int finish_peek(struct target *t, const struct look *look, struct known_t
     /* Without credit left for a stop, a true stack is better than a torn one. */
     if (proved && (!stopped_anyway || !may_stop(t, look))) {
         k->torn = stopped_anyway && !peek_sees_variables(t->python);
+        t->stats.peeked++;
         return 0;
     }
     return read_surely(t, look, k);

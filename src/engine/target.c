@@ -111,6 +111,7 @@ void target_stats_add(struct target_stats *to, const struct target_stats *from)
 {
     to->reads += from->reads;
     to->reused += from->reused;
+    to->peeked += from->peeked;
     to->moved += from->moved;
     to->missed += from->missed;
     to->stops += from->stops;

@@ -20,6 +20,7 @@ enum blocking {
 struct target_stats {
     uint64_t reads;      /* stacks read: by peeking or from a stopped thread */
     uint64_t reused;     /* threads that had not run: no read */
+    uint64_t peeked;     /* stacks read from a thread that may run, and proved */
     uint64_t moved;      /* peeks that found the stack changing */
     uint64_t missed;     /* peeks that had guessed wrong where to read */
     uint64_t stops;      /* threads stopped */

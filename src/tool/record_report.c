@@ -206,6 +206,7 @@ int report_stats(const char *path, const struct sampler_stats *stats, struct err
         {"last_rate", (uint64_t)(stats->rate + 0.5)},
         {"stacks_read", stats->looks.reads},
         {"stacks_reused", stats->looks.reused},
+        {"stacks_peeked", stats->looks.peeked},
         {"peeks_moved", stats->looks.moved},
         {"peeks_guessed_wrong", stats->looks.missed},
         {"stops", stats->looks.stops},

@@ -364,6 +364,33 @@ static void a_count_that_cannot_be_is_not_believed(void **state)
     }
 }
 
+/* Its code is looked up when the thread goes on: only where that is known and has a number, and not if it was replaced. */
+static void what_runs_may_be_looked_up_late(void **state)
+{
+    (void)state;
+    FOR_EACH_LAYOUT(l)
+    {
+        struct fake_interp i;
+        fake_interp_init(&i, l);
+        scry_addr code = fake_code(&i, "/a.py", "first", 1);
+        scry_addr ts = fake_thread(&i, 0x7001);
+        fake_set_frame(&i, ts, fake_frame(&i, code, 4, fake_bottom(&i)));
+        struct py_thread t = thread_at(&i, ts, 0x7001);
+        assert_int_equal(python_walk_begin(&i.py, &t), 0);
+        assert_false(python_walk_may_end_late(&i.py));
+        assert_int_equal(python_walk_end(&i.py, &t, false), 0);
+        assert_false(t.incomplete);
+        assert_int_equal(python_walk_begin(&i.py, &t), 0);
+        assert_int_equal(python_walk_may_end_late(&i.py),
+                         l->co_version != LAYOUT_NONE && l->co_tlbc == LAYOUT_NONE);
+        fake_replace_code(&i, code, "second");
+        assert_int_equal(python_walk_end(&i.py, &t, true), 0);
+        assert_true(t.incomplete);
+        free(t.frames);
+        fake_interp_done(&i);
+    }
+}
+
 /* Memory that changes after so many reads. */
 struct changing_mem {
     struct mem mem;
@@ -427,6 +454,7 @@ int main(void)
         cmocka_unit_test(code_is_known_by_its_number),
         cmocka_unit_test(code_that_cannot_have_died_is_not_looked_at),
         cmocka_unit_test(a_count_that_cannot_be_is_not_believed),
+        cmocka_unit_test(what_runs_may_be_looked_up_late),
         cmocka_unit_test(code_that_is_replaced_while_it_is_read_gets_its_own_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
