@@ -56,7 +56,7 @@ enum task_activity task_watch_look(struct task_watch *w, bool *ret_ran);
 
 /* Whether it is ready to run and cannot: the CPU it was last on is the one that runs us. As long as
  * task_watch_waited() with the same *ret_switches is true it has stood still since, proved. False
- * says nothing. Where it has to wait for a CPU anyway, we go to the one it is on. */
+ * says nothing. */
 bool task_watch_waits(struct task_watch *w, uint64_t *ret_switches);
 bool task_watch_waited(const struct task_watch *w, uint64_t switches);
 

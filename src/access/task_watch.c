@@ -186,39 +186,16 @@ static int cpu_of(struct task_watch *w)
     return (int)stat.cpu;
 }
 
-/* Of a thread that cannot have run since it had been put on a CPU so often: it is not on ours, for we are. */
-static bool waits_for_ours(struct task_watch *w, int *ret_cpu, uint64_t *ret_switches)
-{
-    *ret_switches = read_account(w).switches;
-    int ours = sched_getcpu();
-    *ret_cpu = *ret_switches ? cpu_of(w) : -1;
-    return ours >= 0 && *ret_cpu == ours && sched_getcpu() == ours;
-}
-
-/* Only there, and then wherever we were allowed to be: nobody moves us away at once. */
-static bool go_to(int cpu)
-{
-    cpu_set_t allowed, there;
-    if (cpu < 0 || cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof(allowed), &allowed) ||
-        !CPU_ISSET(cpu, &allowed))
-        return false;
-    CPU_ZERO(&there);
-    CPU_SET(cpu, &there);
-    bool gone = !sched_setaffinity(0, sizeof(there), &there);
-    return !sched_setaffinity(0, sizeof(allowed), &allowed) && gone;
-}
-
 /* To be told to stop, a thread that waits for its turn must first get it, and it loses it by that. Where we are on its
- * CPU it only waits for us a little. On a machine that is not crowded it would move on to another CPU: then it is
- * better stopped. */
+ * CPU it only waits for us a little. (Going to its CPU to make it so was tried: that moves the program's other threads
+ * about, and what one of them is seen to do in a process of several is no longer what it does unseen.) */
 bool task_watch_waits(struct task_watch *w, uint64_t *ret_switches)
 {
-    int cpu;
     if (w->transient)
         return false;
-    if (waits_for_ours(w, &cpu, ret_switches))
-        return true;
-    return w->crowded && go_to(cpu) && waits_for_ours(w, &cpu, ret_switches);
+    *ret_switches = read_account(w).switches;
+    int ours = sched_getcpu();
+    return *ret_switches && ours >= 0 && cpu_of(w) == ours && sched_getcpu() == ours;
 }
 
 bool task_watch_waited(const struct task_watch *w, uint64_t switches)

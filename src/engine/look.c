@@ -429,7 +429,7 @@ static bool wants_peek(const struct target *t, struct known_thread *k, const str
     /* What follows is only to learn, unless there is no credit for stops. */
     if (t->private->learn_credit <= 0 && may_stop(t, look))
         return false;
-    if (is_worth_learning(t, k))
+    if (is_worth_learning(t, k) && !k->learns_nothing)
         return true;
     if (k->probe_in > 0) {
         k->probe_in--;
@@ -585,6 +585,7 @@ static int finish_peek(struct target *t, const struct look *look, struct known_t
 {
     bool stopped_anyway = stops_each_time(k, look);
     scry_nsec start = t->private->read_at;
+    double known = k->peeks;
     if (result == PEEK_MISSED)
         result = peek_again(t, k);
     bool proved = is_proved(k, result), still = proved && !peek_saw_it_run(k->peek);
@@ -603,7 +604,9 @@ static int finish_peek(struct target *t, const struct look *look, struct known_t
     if (stopped_anyway) {
         if (!still)
             try_peeks(t, k);
-        if (proved)
+        /* What waits for a CPU tells nothing of itself; ever more such peeks would only take time from it. */
+        k->learns_nothing = k->watched && k->watch.crowded && k->peeks == known;
+        if (proved && !k->learns_nothing)
             k->probe_gap = 0;
         charge_learning(t->private, start);
     } else if (result == PEEK_MOVED) {

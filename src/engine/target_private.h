@@ -32,6 +32,7 @@ struct known_thread {
     scry_nsec still_at;    /* its run time when it was last seen to stand still ... */
     scry_nsec still_since; /* ... and when that was */
     bool trusted;          /* peeks are taken: its moved_share is small */
+    bool learns_nothing;   /* from peeks: on a crowded machine, when it is not seen to run */
     unsigned probe_gap;    /* looks between such peeks; 0 = it may have changed */
     unsigned probe_in;     /* looks until it is peeked at again although it is stopped each time */
 
