@@ -98,19 +98,22 @@ def verdict(value: float, limit: float, noise: float) -> bool | None:
     return value <= limit + noise
 
 
-def slowdown_goals(records: Records) -> list[Goal]:
-    lost = report.slowdowns(records)
+def paired_goals(records: Records) -> list[Goal]:
+    """The noise floor is half the interval that holds the median of the pairs without a profiler."""
+    limits = {"native160": 0.01, "busy": 0.005}
     goals: list[Goal] = []
-    for target, rate, limit in (("native160", 100, 0.01), ("busy", 1000, 0.005)):
-        for key, what in (("per_wall", "wall"), ("per_cpu", "CPU")):
-            values = lost.get((target, LOW, rate), {}).get(key)
-            floor = lost.get((target, report.ALONE_AGAIN, rate), {}).get(key, [0.0])
-            if values:
-                value = statistics.median(values)
-                noise = max(map(abs, floor))
-                shown = f"{report.percent(value)}; noise floor ±{report.percent(noise)}"
-                name = f"work lost per {what} second, {target} at {rate} Hz: at most {report.percent(limit)}"
-                goals.append((name, shown, verdict(value, limit, noise)))
+    for (target, tool, rate, what), (lost, alone) in report.paired(records).items():
+        if tool != LOW:
+            continue
+        value, low, high = report.interval(lost)
+        _, quiet_low, quiet_high = report.interval(alone)
+        noise, limit = (quiet_high - quiet_low) / 2, limits[target]
+        unit = {"per_wall": "wall", "per_cpu": "CPU"}[what]
+        shown = f"{report.percent(value)} ({report.percent(low)} to {report.percent(high)}); noise floor ±{report.percent(noise)}"
+        name = (
+            f"work lost per {unit} second, {target} at {rate} Hz: at most {report.percent(limit)}"
+        )
+        goals.append((name, shown, verdict(value, limit, noise)))
     return goals
 
 
@@ -232,7 +235,7 @@ def collect(results: dict[str, Any]) -> list[Goal]:
         "rate": rate_goals,
         "calls": calls_goals,
         "pauses": pauses_goals,
-        "slowdown": slowdown_goals,
+        "paired": paired_goals,
         "native": native_goals,
         "cpu": cpu_goals,
         "trees": trees_goals,

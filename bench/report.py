@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -227,6 +228,45 @@ def report_slowdown(records: Records, out: Path) -> list[str]:
     return [*lines, "![slowdown](results-slowdown.svg)", ""]
 
 
+def interval(each: list[float]) -> tuple[float, float, float]:
+    """The median, and between what it lies with 95 %: by drawing from what was seen, always in the same way."""
+    draw = random.Random(1)
+    many = sorted(statistics.median(draw.choices(each, k=len(each))) for _ in range(2000))
+    return statistics.median(each), many[50], many[-51]
+
+
+def paired(records: Records) -> dict[tuple[str, str, int, str], tuple[list[float], list[float]]]:
+    """By target, tool, rate and what is measured: the share of work lost in each pair, and the same of the target alone."""
+    found = {}
+    for (target, tool, rate, what), group in grouped(
+        good(records), "target", "tool", "rate", "what"
+    ).items():
+        found[target, tool, rate, what] = (
+            [r["lost"] for r in group],
+            [r["lost_alone"] for r in group],
+        )
+    return found
+
+
+def report_paired(records: Records, out: Path) -> list[str]:
+    lines = [
+        "Share of the target's work that is lost in a window of one second with the profiler, against the windows without it just",
+        "before and after; “alone” is one of these against the one before it. Medians, with the interval that holds them with 95 %.",
+        "",
+    ]
+    body = []
+    for (target, tool, rate, what), (lost, alone) in paired(records).items():
+        cells = []
+        for each in (lost, alone):
+            figure, low, high = interval(each)
+            cells.append(f"{percent(figure)} ({percent(low)} to {percent(high)})")
+        unit = {"per_wall": "wall", "per_cpu": "its own CPU time"}[what]
+        body.append([target, number(rate), unit, tool, str(len(lost)), *cells])
+    head = ["target", "Hz asked", "per second of", "profiler", "pairs", "lost", "alone"]
+    stolen = statistics.mean(r["stolen"] for r in records)
+    return [*lines, *table(head, body), f"The host took {percent(stolen)} of the CPU time.", ""]
+
+
 def report_native(records: Records, out: Path) -> list[str]:
     lost = slowdowns(records)
     lines = [
@@ -407,6 +447,7 @@ TITLES = {
     "rate": ("Rate", report_rate),
     "cpu": ("CPU time of the profiler", report_cpu),
     "slowdown": ("Slowdown of the target", report_slowdown),
+    "paired": ("Slowdown, in pairs", report_paired),
     "native": ("Native frames", report_native),
     "trees": ("Process trees", report_trees),
     "pauses": ("Pauses of the target", report_pauses),

@@ -21,7 +21,6 @@ import hashlib
 import itertools
 import json
 import os
-import random
 import signal
 import statistics
 import subprocess
@@ -46,6 +45,7 @@ os.environ.setdefault("SCRY", str(PROJECT / "build-release" / "scry"))
 import clusters  # noqa: E402
 import dask  # noqa: E402
 import dask.datasets  # noqa: E402
+from report import interval  # noqa: E402
 from scry.dask import record, trace  # noqa: E402
 from workload import Stolen  # noqa: E402
 
@@ -169,13 +169,6 @@ def ratios(rows: list[list[Run]], way: str, what: str) -> list[float]:
                 around = (row[before[-1]][what] + row[after[0]][what]) / 2
                 found.append(run[what] / around - 1)
     return found
-
-
-def interval(each: list[float]) -> tuple[float, float, float]:
-    """The median, and between what it lies with 95 %: by drawing from what was seen, always in the same way."""
-    draw = random.Random(1)
-    many = sorted(statistics.median(draw.choices(each, k=len(each))) for _ in range(2000))
-    return statistics.median(each), many[50], many[-51]
 
 
 def verdict(low: float, high: float, floor: float, goal: float) -> str:
