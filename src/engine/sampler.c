@@ -1,6 +1,5 @@
-/* Time is cut into slots of one period; in each slot the sampler looks once, at a random moment of
- * the slot. So the rate is exact and yet never in step with a program that does things
- * periodically. A slot that has gone by is skipped and counted, never made up for. */
+/* In each slot of time (slots.h) the sampler looks once. A slot that has gone by is skipped and counted, never made
+ * up for. */
 #include "engine/sampler.h"
 
 #include <errno.h>
@@ -12,11 +11,11 @@
 
 #include "access/stop.h"
 #include "engine/budget.h"
+#include "engine/slots.h"
 #include "engine/tree.h"
 #include "util/buf.h"
 #include "util/table.h"
 
-#define SPIN_FROM 10000.0
 #define AHEAD_ABOVE                                                                                \
     250000.0 /* per second: slots so short that one system call can look in several */
 #define AHEAD         3
@@ -40,30 +39,21 @@ struct sampler {
     struct tree tree;
     struct sampler_stats stats;
     struct budget budget; /* with options.overhead */
-    double rate;          /* now */
-    scry_nsec rate_since; /* slots are counted from here, since the start */
-    uint64_t slot;        /* the one that is next, or was looked in last */
-    scry_nsec next;       /* when to look, since the start */
-    bool behind;          /* the last look took longer than a slot */
+    struct slots slots;
+    uint64_t slot;  /* the one that is next, or was looked in last */
+    scry_nsec next; /* when to look, since the start */
+    bool behind;    /* the last look took longer than a slot */
     volatile int stop;
-    uint64_t random;
-    scry_nsec start;
     scry_nsec cpu_start;
     scry_nsec next_report;
     scry_nsec next_flush;
 };
 
-static scry_nsec read_clock(clockid_t clock)
+static scry_nsec own_cpu_clock(void)
 {
     struct timespec ts;
-    clock_gettime(clock, &ts);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
     return (scry_nsec)ts.tv_sec * SCRY_NSEC_PER_SEC + (scry_nsec)ts.tv_nsec;
-}
-
-static uint64_t next_random(struct sampler *s)
-{
-    s->random += 0x9e3779b97f4a7c15ULL;
-    return hash_mix(s->random);
 }
 
 int sampler_new(pid_t pid, const struct sampler_options *options, struct sample_sink *sink,
@@ -81,10 +71,9 @@ int sampler_new_many(const pid_t *pids, size_t count, const struct sampler_optio
     s->options = *options;
     s->sink = sink;
     sampler_choose(s, options->gil_only, options->idle);
-    s->random = read_clock(CLOCK_MONOTONIC);
     budget_init(&s->budget, options->overhead);
-    s->rate = options->overhead > 0 ? s->budget.rate : options->rate;
-    s->stats.rate = s->rate;
+    s->stats.rate = options->overhead > 0 ? s->budget.rate : options->rate;
+    slots_init(&s->slots, s->stats.rate);
     const struct tree_wish wish = {
         .pids = pids,
         .count = count,
@@ -106,6 +95,7 @@ void sampler_free(struct sampler *s)
     if (!s)
         return;
     tree_close(&s->tree);
+    slots_done(&s->slots);
     free(s);
 }
 
@@ -403,16 +393,6 @@ static int write_snapshot(struct sampler *s, struct member *m, const struct snap
 
 /* ---- time ---- */
 
-static scry_nsec period(const struct sampler *s)
-{
-    return (scry_nsec)((double)SCRY_NSEC_PER_SEC / s->rate);
-}
-
-static uint64_t slot_at(const struct sampler *s, scry_nsec time)
-{
-    return (uint64_t)((double)(time - s->rate_since) * s->rate / (double)SCRY_NSEC_PER_SEC);
-}
-
 /* Slots that went by without a look: `first` and those after it, up to but not with `end`. */
 static void count_missed(struct sampler *s, uint64_t first, uint64_t end)
 {
@@ -424,9 +404,10 @@ static void count_missed(struct sampler *s, uint64_t first, uint64_t end)
  * was stopped) is nobody's. */
 static scry_nsec weight_at(struct sampler *s, scry_nsec time)
 {
-    scry_nsec gap = s->stats.ticks && !s->rested ? time - s->stats.last_look : period(s);
-    scry_nsec longest = 10 * period(s) > SCRY_NSEC_PER_SEC ? 10 * period(s) : SCRY_NSEC_PER_SEC;
-    return gap > longest ? period(s) : gap;
+    scry_nsec period = slots_period(&s->slots);
+    scry_nsec gap = s->stats.ticks && !s->rested ? time - s->stats.last_look : period;
+    scry_nsec longest = 10 * period > SCRY_NSEC_PER_SEC ? 10 * period : SCRY_NSEC_PER_SEC;
+    return gap > longest ? period : gap;
 }
 
 /* Returns what the look stands for. */
@@ -457,7 +438,7 @@ static scry_nsec rounded(scry_nsec time)
  * slot of its own. */
 static bool wants_ahead(const struct sampler *s)
 {
-    return s->behind && s->rate > AHEAD_ABOVE && s->tree.count == 1 && !s->sink->ops->waiting;
+    return s->behind && s->slots.rate > AHEAD_ABOVE && s->tree.count == 1 && !s->sink->ops->waiting;
 }
 
 static int sample_ahead(struct sampler *s, struct member *m, const struct look *look)
@@ -466,8 +447,8 @@ static int sample_ahead(struct sampler *s, struct member *m, const struct look *
     int r = 0;
     while (r == 0 && target_advance(m->target, &when)) {
         const struct snapshot *snapshot;
-        scry_nsec time = when - s->start;
-        uint64_t slot = slot_at(s, time);
+        scry_nsec time = when - s->slots.start;
+        uint64_t slot = slots_at(&s->slots, time);
         if (slot <= s->slot)
             continue;
         count_missed(s, s->slot + 1, slot);
@@ -514,9 +495,9 @@ static int sample_member(struct sampler *s, struct member *m, scry_nsec now, scr
 static int look_around(struct sampler *s, scry_nsec time)
 {
     /* Reading the clock is a good part of a look; for a second process it would be out of date. */
-    scry_nsec now = s->start + time;
+    scry_nsec now = s->slots.start + time;
     time = rounded(time);
-    tree_refresh(&s->tree, s->start + time);
+    tree_refresh(&s->tree, s->slots.start + time);
     scry_nsec weight = begin_look(s, time);
     int r = 0;
     for (size_t i = 0; i < s->tree.count && r == 0; i++)
@@ -536,22 +517,8 @@ static bool report(struct sampler *s, scry_nsec time,
     if (time < s->next_report)
         return false;
     s->next_report = time + REPORT_EVERY;
-    s->stats.own_cpu = read_clock(CLOCK_PROCESS_CPUTIME_ID) - s->cpu_start;
+    s->stats.own_cpu = own_cpu_clock() - s->cpu_start;
     return tick && tick(&s->stats, context);
-}
-
-static void nap(scry_nsec until)
-{
-    struct timespec ts = {.tv_sec = (time_t)(until / SCRY_NSEC_PER_SEC),
-                          .tv_nsec = (long)(until % SCRY_NSEC_PER_SEC)};
-    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
-}
-
-/* A sleep and its wake-up take longer than a period at these rates. */
-static void spin(scry_nsec until)
-{
-    while (read_clock(CLOCK_MONOTONIC) < until)
-        ;
 }
 
 static bool time_is_up(const struct sampler *s, scry_nsec time)
@@ -559,37 +526,34 @@ static bool time_is_up(const struct sampler *s, scry_nsec time)
     return s->options.duration && time >= s->options.duration;
 }
 
-/* Look in slot `slot` next, at a random moment of it. */
-static void choose_moment(struct sampler *s, uint64_t slot)
+static void choose_slot(struct sampler *s, uint64_t slot)
 {
-    double into = (double)(next_random(s) >> 11) / (double)(1ULL << 53);
     s->slot = slot;
-    s->next =
-        s->rate_since + (scry_nsec)(((double)slot + into) * (double)SCRY_NSEC_PER_SEC / s->rate);
+    s->next = slots_moment(&s->slots, slot);
 }
 
 /* Nothing is looked at for a moment; the slots that go by are nobody's. */
 static void rest(struct sampler *s)
 {
     stop_settle();
-    scry_nsec now = read_clock(CLOCK_MONOTONIC);
-    nap(now + REST);
-    tree_refresh(&s->tree, now);
+    scry_nsec until = slots_now(&s->slots) + REST;
+    slots_sleep(&s->slots, until);
+    tree_refresh(&s->tree, s->slots.start + until);
     s->rested = true;
-    choose_moment(s, slot_at(s, now + REST - s->start) + 1);
+    choose_slot(s, slots_at(&s->slots, until) + 1);
 }
 
 bool sampler_await(struct sampler *s, scry_nsec delay)
 {
-    scry_nsec until = read_clock(CLOCK_MONOTONIC) + delay;
+    scry_nsec until = slots_now(&s->slots) + delay;
     for (;;) {
-        scry_nsec now = read_clock(CLOCK_MONOTONIC);
-        tree_refresh(&s->tree, now);
+        scry_nsec now = slots_now(&s->slots);
+        tree_refresh(&s->tree, s->slots.start + now);
         if (s->stop || tree_ended(&s->tree))
             return false;
         if (now >= until && !s->paused)
             return true;
-        nap(now + REST < until || now >= until ? now + REST : until);
+        slots_sleep(&s->slots, now + REST < until || now >= until ? now + REST : until);
     }
 }
 
@@ -614,34 +578,34 @@ static bool rate_changes(struct sampler *s, scry_nsec time)
     s->stats.held += held_lately(s);
     budget_adapt(&s->budget, &(struct budget_spent){
                                  .time = time,
-                                 .own_cpu = read_clock(CLOCK_PROCESS_CPUTIME_ID) - s->cpu_start,
+                                 .own_cpu = own_cpu_clock() - s->cpu_start,
                                  .held = s->stats.held,
                                  .looks = s->stats.ticks,
                              });
-    s->stats.rate = s->rate = s->budget.rate;
-    s->rate_since = time;
+    s->stats.rate = s->budget.rate;
+    slots_set_rate(&s->slots, s->budget.rate, time);
     return true;
 }
 
 /* After a look: the slots that it took too long for are lost. */
 static void next_slot(struct sampler *s, scry_nsec time)
 {
-    uint64_t current = slot_at(s, time), following = s->slot + 1;
+    uint64_t current = slots_at(&s->slots, time), following = s->slot + 1;
     count_missed(s, following, current);
     s->behind = current > following;
-    choose_moment(s, rate_changes(s, time) ? 0 : current > following ? current : following);
+    choose_slot(s, rate_changes(s, time) ? 0 : current > following ? current : following);
 }
 
 static int run(struct sampler *s, bool (*tick)(const struct sampler_stats *, void *), void *context,
                enum sampler_end *ret_end, struct error *err)
 {
     prctl(PR_SET_TIMERSLACK, 1UL);
-    s->start = read_clock(CLOCK_MONOTONIC);
-    s->cpu_start = read_clock(CLOCK_PROCESS_CPUTIME_ID);
-    choose_moment(s, 0);
+    slots_start(&s->slots);
+    s->cpu_start = own_cpu_clock();
+    choose_slot(s, 0);
     bool looked = false;
     for (;;) {
-        scry_nsec time = read_clock(CLOCK_MONOTONIC) - s->start;
+        scry_nsec time = slots_now(&s->slots);
         if (looked)
             next_slot(s, time);
         looked = false;
@@ -650,7 +614,7 @@ static int run(struct sampler *s, bool (*tick)(const struct sampler_stats *, voi
             return 0;
         }
         if (time_is_up(s, time)) {
-            count_missed(s, s->slot, slot_at(s, s->options.duration));
+            count_missed(s, s->slot, slots_at(&s->slots, s->options.duration));
             *ret_end = SAMPLER_DURATION;
             return 0;
         }
@@ -668,17 +632,17 @@ static int run(struct sampler *s, bool (*tick)(const struct sampler_stats *, voi
             scry_nsec until = s->next - time > longest ? time + longest : s->next;
             if (s->options.duration && until > s->options.duration)
                 until = s->options.duration;
-            if (s->rate >= SPIN_FROM)
-                spin(s->start + until);
+            if (until == s->next)
+                slots_await(&s->slots, s->slot);
             else
-                nap(s->start + until);
+                slots_sleep(&s->slots, until);
             if (until < s->next && tree_ended(&s->tree)) {
                 *ret_end = SAMPLER_EXITED;
                 return 0;
             }
             continue;
         }
-        if (time > s->next + period(s))
+        if (time > s->next + slots_period(&s->slots))
             s->stats.late++;
         int r = look_around(s, time);
         if (r < 0)
@@ -714,7 +678,7 @@ int sampler_run(struct sampler *s, bool (*tick)(const struct sampler_stats *, vo
     s->stats.looks = s->tree.ended;
     for (size_t i = 0; i < s->tree.count; i++)
         target_stats_add(&s->stats.looks, &s->tree.members[i].target->stats);
-    s->stats.elapsed = read_clock(CLOCK_MONOTONIC) - s->start;
-    s->stats.own_cpu = read_clock(CLOCK_PROCESS_CPUTIME_ID) - s->cpu_start;
+    s->stats.elapsed = slots_now(&s->slots);
+    s->stats.own_cpu = own_cpu_clock() - s->cpu_start;
     return r;
 }
