@@ -396,16 +396,59 @@ static enum peek_result take_frame_object(struct peek *p, const struct layout *l
     return frame->code ? PEEK_PROVED : PEEK_MOVED;
 }
 
+size_t peek_same_bytes(const unsigned char *a, const unsigned char *b, size_t len)
+{
+    len &= ~(size_t)7;
+    if (memcmp(a, b, len) == 0) /* mostly */
+        return len;
+    size_t i = 0;
+    while (len - i >= 256 && memcmp(a + i, b + i, 256) == 0)
+        i += 256;
+    while (len - i >= 8 && memcmp(a + i, b + i, 8) == 0)
+        i += 8;
+    return i;
+}
+
+/* The range that a frame lies in: those of its callers mostly do, too. */
+struct window {
+    const struct copies_range *range; /* NULL = none yet */
+    const unsigned char *first, *second;
+    size_t same; /* so many bytes from its beginning are the same in both copies */
+};
+
+static bool window_holds(const struct window *w, scry_addr addr, size_t len)
+{
+    return w->range && addr - w->range->addr <= w->range->len &&
+           len <= w->range->len - (addr - w->range->addr);
+}
+
+static bool get_frame(const struct peek *p, scry_addr addr, size_t len, struct window *w,
+                      struct both *ret)
+{
+    if (!window_holds(w, addr, len)) {
+        w->range = copies_find(&p->full, addr, len);
+        if (!w->range)
+            return false;
+        w->first = copies_first(&p->full, w->range);
+        w->second = copies_second(&p->full, w->range);
+        w->same = peek_same_bytes(w->first, w->second, w->range->len);
+    }
+    size_t into = (size_t)(addr - w->range->addr);
+    *ret = (struct both){{w->first + into, len}, {w->second + into, len}};
+    return true;
+}
+
 /* A caller stands still while its callee runs, all of it: its variables too, which tell one round
  * of a loop from the next. They lie between its own frame and the callee's where both are on the
  * data stack. */
-static bool caller_unchanged(const struct peek *p, scry_addr caller, scry_addr callee)
+static bool caller_unchanged(const struct window *w, scry_addr caller, scry_addr callee)
 {
     if (!callee || callee <= caller || callee - caller > MAX_FRAME_SPAN)
         return true;
-    size_t len = (size_t)(callee - caller);
-    struct both b;
-    return !get_both(p, caller, len, &b) || memcmp(b.first.data, b.second.data, len) == 0;
+    size_t len = (size_t)(callee - caller), into = (size_t)(caller - w->range->addr);
+    if (into + len <= w->same || !window_holds(w, caller, len))
+        return true;
+    return memcmp(w->first + into, w->second + into, len) == 0;
 }
 
 /* Whether the innermost frame differs between the copies, with what was read behind it: there are its variables (3.11+).
@@ -427,6 +470,7 @@ static enum peek_result walk_copies(struct peek *p, struct python *py, const str
     size_t size = frame_size(l);
     scry_addr at, outer = 0, callee = 0;
     bool shim = false, met_outer = false;
+    struct window w = {0};
     p->found.count = 0;
     enum peek_result r = current_frame(p, l, t, &at, &outer);
     p->saw_it_run = r == PEEK_PROVED && leaf_changed(p, l, at);
@@ -434,9 +478,9 @@ static enum peek_result walk_copies(struct peek *p, struct python *py, const str
         struct both b;
         if (steps > MAX_FRAMES || at & 7)
             return PEEK_MOVED;
-        if (!get_both(p, at, size, &b))
+        if (!get_frame(p, at, size, &w, &b))
             return PEEK_MISSED;
-        if (!objects && !caller_unchanged(p, at, callee))
+        if (!objects && !caller_unchanged(&w, at, callee))
             return PEEK_MOVED;
         met_outer |= at == outer;
         callee = at;

@@ -74,6 +74,8 @@ bool peek_belongs_to(struct raw tstate, const struct layout *l, const struct py_
 /* One frame of 3.11+, the same in both copies but for the top one's instruction (P2). Returns the caller. */
 enum peek_result peek_take_frame(struct peek *p, const struct layout *l, const struct both *b,
                                  scry_addr addr, scry_addr *ret_caller);
+/* How many bytes at the beginning are the same, in steps of 8. */
+size_t peek_same_bytes(const unsigned char *a, const unsigned char *b, size_t len);
 bool peek_same_frame(const struct found_frame *a, const struct found_frame *b);
 bool peek_lines_known(const struct py_thread *t, size_t count);
 /* Whether the thread has the GIL, where its own state says so. */

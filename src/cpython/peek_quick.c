@@ -138,20 +138,6 @@ static struct view view_of(const struct quick *q, const struct layout *l)
     return v;
 }
 
-/* How many bytes at the beginning are the same, in steps of 8. */
-static size_t count_same_bytes(const unsigned char *a, const unsigned char *b, size_t len)
-{
-    len &= ~(size_t)7;
-    if (memcmp(a, b, len) == 0) /* mostly */
-        return len;
-    size_t i = 0;
-    while (len - i >= 256 && memcmp(a + i, b + i, 256) == 0)
-        i += 256;
-    while (len - i >= 8 && memcmp(a + i, b + i, 8) == 0)
-        i += 8;
-    return i;
-}
-
 /* Of the last stack: the innermost frame that lies with all its variables in what stayed the same; count if none. */
 static size_t innermost_same(const struct found_frames *last, scry_addr end_of_same)
 {
@@ -282,7 +268,7 @@ enum peek_result quick_judge(struct peek *p, struct python *py, struct py_thread
     if (memcmp(v.first, v.second, below) != 0)
         return PEEK_MOVED;
     size_t common = below < p->kept.len ? below : p->kept.len;
-    scry_addr same_until = p->quick.stack.addr + count_same_bytes(v.second, p->kept.copy, common);
+    scry_addr same_until = p->quick.stack.addr + peek_same_bytes(v.second, p->kept.copy, common);
     enum peek_result result =
         walk_changed(p, l, &v, leaf, innermost_same(&p->last, same_until), &joint);
     if (result == PEEK_PROVED && !codes_known(p, py, v.generation))
