@@ -603,22 +603,55 @@ bool peek_lines_known(const struct py_thread *t, size_t count)
     return true;
 }
 
-static void keep(struct peek *p, const unsigned char *copy, size_t len,
+static void keep(struct peek *p, const unsigned char *copy, size_t len, size_t frames,
                  const struct copies_range *r, uint64_t generation)
 {
     p->kept.copy = copy;
     p->kept.len = len;
+    p->kept.frames = frames;
     p->kept.addr = r->addr;
     p->kept.room = r->len;
     p->kept.generation = generation;
 }
 
-/* After a full reading that was proved: may the next one be quick? All frames must lie in one piece of the data
- * stack. */
+static bool lies_in(const struct copies_range *r, scry_addr addr)
+{
+    return addr - r->addr < r->len;
+}
+
+/* The pieces of the data stack that the frames of the last stack lie in, from the top down; how many, 0 if there are
+ * too many, or frames elsewhere. *ret_upper: so many frames lie in the first one. */
+static int find_pieces(const struct peek *p, const struct layout *l,
+                       const struct copies_range *ret_pieces[1 + PEEK_LOWER_MOST],
+                       size_t *ret_upper)
+{
+    int count = 0;
+    *ret_upper = p->last.count;
+    for (size_t i = 0; i < p->last.count; i++) {
+        scry_addr addr = p->last.items[i].addr;
+        if (count && lies_in(ret_pieces[count - 1], addr))
+            continue;
+        if (count == 1)
+            *ret_upper = i;
+        const struct copies_range *r = copies_find(&p->full, addr, (size_t)l->if_size);
+        if (!r || r->when != COPIES_TWICE || count > PEEK_LOWER_MOST)
+            return 0;
+        for (int k = 0; k < count; k++)
+            if (ret_pieces[k] == r)
+                return 0;
+        ret_pieces[count++] = r;
+    }
+    return count;
+}
+
+/* After a full reading that was proved: may the next one be quick? All frames must lie on the data stack. */
 static void consider_quick(struct peek *p, struct python *py, const struct py_thread *t)
 {
     const struct layout *l = &py->layout;
+    const struct copies_range *pieces[1 + PEEK_LOWER_MOST];
+    struct mem_range lower[PEEK_LOWER_MOST];
     uint64_t generation;
+    size_t upper;
     if (p->full_for > 0) {
         p->full_for--;
         return;
@@ -626,13 +659,13 @@ static void consider_quick(struct peek *p, struct python *py, const struct py_th
     if (!has_generation(l) || py->tstate_current_at || !p->last.count ||
         !read_generation(p, l, t, &generation))
         return;
-    const struct copies_range *r = copies_find(&p->full, p->last.items[0].addr, (size_t)l->if_size);
-    for (size_t i = 0; r && i < p->last.count; i++)
-        if (p->last.items[i].addr - r->addr >= r->len)
-            r = NULL;
-    if (!r || r->when != COPIES_TWICE)
+    int count = find_pieces(p, l, pieces, &upper);
+    for (int i = 1; i < count; i++)
+        lower[i - 1] = (struct mem_range){
+            pieces[i]->addr, (void *)(uintptr_t)copies_second(&p->full, pieces[i]), pieces[i]->len};
+    if (!count || !quick_keep_lower(&p->quick, lower, count - 1))
         return;
-    keep(p, copies_second(&p->full, r), r->len, r, generation);
+    keep(p, copies_second(&p->full, pieces[0]), pieces[0]->len, upper, pieces[0], generation);
     p->is_quick = quick_begin(p, l, t);
 }
 
@@ -668,9 +701,9 @@ void peek_trust(struct peek *p, struct python *py, const struct py_thread *t)
         return;
     const struct copies_range *r = copies_find(&p->still, w.addr, w.len);
     if (!r || r->when != COPIES_TWICE || r->addr != w.addr || !copy_found(&p->last, w.found) ||
-        !copy_trusted(p, &w))
+        !copy_trusted(p, &w) || !quick_keep_lower(&p->quick, NULL, 0))
         return;
-    keep(p, p->trusted, w.len, r, w.generation);
+    keep(p, p->trusted, w.len, p->last.count, r, w.generation);
     for (size_t i = 0; i < t->frame_count; i++)
         code_cache_stamp(&py->codes, t->frames[i].code->addr, w.generation);
     p->has_last = p->is_quick = quick_begin(p, &py->layout, t);

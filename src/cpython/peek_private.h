@@ -11,16 +11,26 @@
 #define PEEK_CHURN_LOOKS 256 /* check code objects one by one for so long after one was freed ... */
 #define PEEK_CHURN_NEW   8   /* ... or one was met for the first time */
 #define PEEK_AHEAD_MOST  3
+#define PEEK_LOWER_MOST                                                                            \
+    8 /* pieces of the data stack below the one that the innermost frame is in */
 
 /* What a quick reading consists of: the data stack, the thread state, the data stack again; the count of code objects
- * at the end. Several readings in a row share the copies between them. */
+ * at the end. Several readings in a row share the copies between them.
+ *
+ * Of a data stack in several pieces `stack` is the one with the innermost frames. Those below it are read before and
+ * after it, and do not change as long as there is a frame above them. */
 struct quick {
     struct mem_range stack, tstate, generation; /* `to` is not used */
-    int readings;                               /* by the next read, or the last one */
-    int at;                                     /* the one that is judged */
-    unsigned char *data[2];                     /* read into by turns: one may hold what is kept */
+    struct mem_range lower[PEEK_LOWER_MOST];    /* the same */
+    int lower_count;
+    size_t lower_len;       /* of all */
+    int readings;           /* by the next read, or the last one */
+    int at;                 /* the one that is judged */
+    unsigned char *data[2]; /* read into by turns: one may hold what is kept */
     size_t cap[2];
     int side;
+    unsigned char *lower_kept; /* what they held when the last full reading was proved */
+    size_t lower_cap;
 };
 
 struct peek {
@@ -45,7 +55,8 @@ struct peek {
         const unsigned char *copy; /* of the data stack when `last` was proved; NULL = none */
         size_t len;                /* of the copy */
         scry_addr addr;
-        size_t room; /* so much was, or is to be, read */
+        size_t room;   /* so much was, or is to be, read */
+        size_t frames; /* of `last` that lie in it; the others lie in lower pieces */
         uint64_t generation;
     } kept;
     unsigned char *trusted; /* such a copy, by other means */
@@ -82,8 +93,11 @@ bool peek_lines_known(const struct py_thread *t, size_t count);
 void peek_read_gil(struct raw tstate, const struct layout *l, struct py_thread *t);
 void peek_check_codes_for(struct peek *p, const struct layout *l, int looks);
 
-/* peek_quick.c: all frames lie in p->kept, so the next readings need nothing else. False without memory. */
+/* peek_quick.c: all frames lie in p->kept and in the lower pieces, so the next readings need nothing else. False without
+ * memory. */
 bool quick_begin(struct peek *p, const struct layout *l, const struct py_thread *t);
+/* Which lower pieces there are, each with what it holds; before quick_begin(). */
+bool quick_keep_lower(struct quick *q, const struct mem_range *pieces, int count);
 void quick_done(struct quick *q);
 int quick_range_count(const struct peek *p);
 int quick_ranges(struct peek *p, struct mem_range *to);

@@ -1,4 +1,4 @@
-/* Quick readings (3.13+): all frames lie in one piece of the data stack and all code objects are known, so that piece and
+/* Quick readings (3.13+): all frames lie on the data stack and all code objects are known, so that the data stack and
  * the thread state say it all. Callers are the same as in the last stack that was proved as far up as their bytes are;
  * only what is above them is looked at.
  *
@@ -14,7 +14,8 @@
 
 static bool reserve(struct quick *q)
 {
-    size_t need = (PEEK_AHEAD_MOST + 1) * q->stack.len + PEEK_AHEAD_MOST * q->tstate.len + 8;
+    size_t need = (PEEK_AHEAD_MOST + 1) * q->stack.len + PEEK_AHEAD_MOST * q->tstate.len + 8 +
+                  2 * q->lower_len;
     for (int i = 0; i < 2; i++) {
         if (q->cap[i] >= need)
             continue;
@@ -39,8 +40,33 @@ bool quick_begin(struct peek *p, const struct layout *l, const struct py_thread 
     return reserve(q);
 }
 
+/* The lower pieces, from the top down, and what they hold. */
+bool quick_keep_lower(struct quick *q, const struct mem_range *pieces, int count)
+{
+    q->lower_count = 0;
+    q->lower_len = 0;
+    for (int i = 0; i < count; i++)
+        q->lower_len += pieces[i].len;
+    if (q->lower_cap < q->lower_len) {
+        unsigned char *grown = realloc(q->lower_kept, q->lower_len);
+        if (!grown)
+            return false;
+        q->lower_kept = grown;
+        q->lower_cap = q->lower_len;
+    }
+    size_t at = 0;
+    for (int i = 0; i < count; i++) {
+        memcpy(q->lower_kept + at, pieces[i].to, pieces[i].len);
+        at += pieces[i].len;
+        q->lower[i] = pieces[i];
+    }
+    q->lower_count = count;
+    return true;
+}
+
 void quick_done(struct quick *q)
 {
+    free(q->lower_kept);
     free(q->data[0]);
     free(q->data[1]);
 }
@@ -50,9 +76,8 @@ int peek_ahead(struct peek *p, int count)
     if (!p->is_quick)
         return 1;
     struct quick *q = &p->quick;
-    q->readings = count <= 1 || q->stack.len > AHEAD_LONGEST ? 1
-                  : count > PEEK_AHEAD_MOST                  ? PEEK_AHEAD_MOST
-                                                             : count;
+    bool one = count <= 1 || q->stack.len > AHEAD_LONGEST || q->lower_count;
+    q->readings = one ? 1 : count > PEEK_AHEAD_MOST ? PEEK_AHEAD_MOST : count;
     return q->readings;
 }
 
@@ -79,6 +104,11 @@ static unsigned char *generation_copy(const struct quick *q)
     return tstate_copy(q, q->readings);
 }
 
+static unsigned char *lower_copy(const struct quick *q, int i)
+{
+    return generation_copy(q) + 8 + (size_t)i * q->lower_len;
+}
+
 static size_t top_of(const struct quick *q)
 {
     return q->stack.len > COPIES_LONG ? q->stack.len - COPIES_TOP : 0;
@@ -88,7 +118,17 @@ int quick_range_count(const struct peek *p)
 {
     const struct quick *q = &p->quick;
     int pieces = top_of(q) ? 2 : 1;
-    return p->warm + pieces * (q->readings + 1) + q->readings + 1;
+    return p->warm + pieces * (q->readings + 1) + q->readings + 1 + 2 * q->lower_count;
+}
+
+static int add_lower(const struct quick *q, int copy, struct mem_range *to)
+{
+    unsigned char *at = lower_copy(q, copy);
+    for (int i = 0; i < q->lower_count; i++) {
+        to[i] = (struct mem_range){q->lower[i].addr, at, q->lower[i].len};
+        at += q->lower[i].len;
+    }
+    return q->lower_count;
 }
 
 static struct mem_range part(const struct quick *q, int copy, size_t from, size_t len)
@@ -106,6 +146,7 @@ int quick_ranges(struct peek *p, struct mem_range *to)
     q->at = 0;
     size_t top = top_of(q);
     int n = 0;
+    n += add_lower(q, 0, to);
     if (p->warm)
         to[n++] = part(q, 0, top, q->stack.len - top);
     if (top)
@@ -117,6 +158,7 @@ int quick_ranges(struct peek *p, struct mem_range *to)
         if (top)
             to[n++] = part(q, i + 1, 0, top);
     }
+    n += add_lower(q, 1, to + n);
     to[n++] = (struct mem_range){q->generation.addr, generation_copy(q), q->generation.len};
     return n;
 }
@@ -138,11 +180,12 @@ static struct view view_of(const struct quick *q, const struct layout *l)
     return v;
 }
 
-/* Of the last stack: the innermost frame that lies with all its variables in what stayed the same; count if none. */
-static size_t innermost_same(const struct found_frames *last, scry_addr end_of_same)
+/* Of the last stack: the innermost frame that lies with all its variables in what stayed the same. If there is none in the
+ * upper piece, the first of the lower ones, where there are some. */
+static size_t innermost_same(const struct peek *p, scry_addr end_of_same)
 {
     size_t i = 1;
-    while (i < last->count && last->items[i - 1].addr > end_of_same)
+    while (i < p->kept.frames && p->last.items[i - 1].addr > end_of_same)
         i++;
     return i;
 }
@@ -169,17 +212,18 @@ static enum peek_result walk_changed(struct peek *p, const struct layout *l, con
                                      scry_addr at, size_t unchanged, size_t *ret_joint)
 {
     const struct found_frames *last = &p->last;
-    size_t size = (size_t)l->if_size;
+    size_t size = (size_t)l->if_size, upper = p->kept.frames;
     p->found.count = 0;
     for (;;) {
-        if (unchanged < last->count && at <= last->items[unchanged].addr) {
-            while (unchanged < last->count && last->items[unchanged].addr > at)
+        size_t into = (size_t)(at - p->quick.stack.addr);
+        bool is_lower = into >= p->quick.stack.len && upper < last->count;
+        if (is_lower || (unchanged < upper && at <= last->items[unchanged].addr)) {
+            while (unchanged < upper && (is_lower || last->items[unchanged].addr > at))
                 unchanged++;
             *ret_joint = unchanged;
             return unchanged < last->count && last->items[unchanged].addr == at ? PEEK_PROVED
                                                                                 : PEEK_MISSED;
         }
-        size_t into = (size_t)(at - p->quick.stack.addr);
         if (at & 7 || into >= p->quick.stack.len || size > p->quick.stack.len - into)
             return PEEK_MISSED;
         struct both b = {{v->first + into, size}, {v->second + into, size}};
@@ -191,7 +235,7 @@ static enum peek_result walk_changed(struct peek *p, const struct layout *l, con
             *ret_joint = last->count;
             return PEEK_PROVED;
         }
-        if (caller >= at)
+        if (caller >= at && caller - p->quick.stack.addr < p->quick.stack.len)
             return PEEK_MISSED;
         at = caller;
     }
@@ -236,6 +280,7 @@ static enum peek_result take_over(struct peek *p, struct python *py, struct py_t
                                   const struct view *v, size_t joint)
 {
     size_t same = t->frame_count == p->last.count ? p->last.count - joint : 0;
+    size_t upper = p->found.count + p->kept.frames - joint;
     p->has_last = false;
     if (!replace_top(p, joint) || walk_resolve_known(py, &p->last, same, t) < 0 ||
         !peek_lines_known(t, t->frame_count - same))
@@ -245,8 +290,18 @@ static enum peek_result take_over(struct peek *p, struct python *py, struct py_t
     p->kept.copy = v->second;
     p->kept.len = p->kept.room = p->quick.stack.len;
     p->kept.addr = p->quick.stack.addr;
+    p->kept.frames = upper;
     p->kept.generation = v->generation;
     return PEEK_PROVED;
+}
+
+static enum peek_result judge_lower(const struct quick *q)
+{
+    if (!q->lower_len)
+        return PEEK_PROVED;
+    if (memcmp(lower_copy(q, 0), lower_copy(q, 1), q->lower_len) != 0)
+        return PEEK_MOVED;
+    return memcmp(lower_copy(q, 0), q->lower_kept, q->lower_len) == 0 ? PEEK_PROVED : PEEK_MISSED;
 }
 
 enum peek_result quick_judge(struct peek *p, struct python *py, struct py_thread *t)
@@ -267,10 +322,12 @@ enum peek_result quick_judge(struct peek *p, struct python *py, struct py_thread
     }
     if (memcmp(v.first, v.second, below) != 0)
         return PEEK_MOVED;
+    enum peek_result result = judge_lower(&p->quick);
+    if (result != PEEK_PROVED)
+        return result;
     size_t common = below < p->kept.len ? below : p->kept.len;
     scry_addr same_until = p->quick.stack.addr + peek_same_bytes(v.second, p->kept.copy, common);
-    enum peek_result result =
-        walk_changed(p, l, &v, leaf, innermost_same(&p->last, same_until), &joint);
+    result = walk_changed(p, l, &v, leaf, innermost_same(p, same_until), &joint);
     if (result == PEEK_PROVED && !codes_known(p, py, v.generation))
         result = PEEK_MISSED;
     if (result != PEEK_PROVED)

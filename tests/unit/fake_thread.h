@@ -10,7 +10,7 @@ struct fake_interp {
     struct python py;
     scry_addr interp;
     scry_addr code_type;
-    scry_addr stack; /* the data stack's only chunk */
+    scry_addr stack; /* the data stack's newest chunk */
     scry_addr stack_next;
     uint32_t code_births, code_deaths;
 };
@@ -167,6 +167,21 @@ static inline scry_addr fake_frame(struct fake_interp *i, scry_addr code, int of
     if (l->if_is_entry != LAYOUT_NONE)
         fake_u8(f, frame + (scry_addr)l->if_is_entry, !caller);
     return frame;
+}
+
+/* The next frame is the first one of a new chunk of the data stack. */
+static inline void fake_new_chunk(struct fake_interp *i, scry_addr ts)
+{
+    const struct layout *l = i->f.l;
+    if (fake_has_objects(l))
+        return;
+    scry_addr chunk = fake_zeros(&i->f, FAKE_CHUNK);
+    fake_u64(&i->f, i->stack + 16, (i->stack_next - i->stack - 24) / 8);
+    fake_u64(&i->f, chunk, i->stack);
+    fake_u64(&i->f, chunk + 8, FAKE_CHUNK);
+    i->stack = chunk;
+    i->stack_next = chunk + 32;
+    fake_u64(&i->f, ts + (scry_addr)l->ts_datastack_chunk, chunk);
 }
 
 /* What lies below the outermost frame: nothing, or a shim on the C stack. */

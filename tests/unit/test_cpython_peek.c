@@ -10,11 +10,11 @@
 #include "fake_thread.h"
 
 static struct fake_interp i;
-static scry_addr ts, outer, inner, other, root_frame, leaf_frame;
+static scry_addr ts, outer, inner, other, root_frame, middle_frame, leaf_frame;
 static struct py_thread t;
 static struct peek *p;
 
-static void begin(const struct layout *l)
+static void begin_interp(const struct layout *l)
 {
     fake_interp_init(&i, l);
     ts = fake_thread(&i, 0x7001);
@@ -22,16 +22,36 @@ static void begin(const struct layout *l)
     inner = fake_code(&i, "/a/app.py", "inner", 20);
     other = fake_code(&i, "/a/app.py", "other", 30);
     root_frame = fake_frame(&i, outer, 4, fake_bottom(&i));
-    leaf_frame = fake_frame(&i, inner, 0, root_frame);
+}
+
+/* leaf_frame runs, and was met before. */
+static void meet_thread(void)
+{
     fake_set_frame(&i, ts, leaf_frame);
     t = (struct py_thread){.tstate = ts, .interp = i.interp, .thread_id = 0x7001};
     p = peek_new();
     assert_int_equal(python_walk(&i.py, &t), 0);
-    /* It was met before. */
     for (size_t k = 0; k < t.frame_count; k++)
         code_cache_stamp(&i.py.codes, t.frames[k].code->addr, fake_generation(&i));
     peek_learn(p, &i.py, &t);
     assert_true(peek_has_guess(p));
+}
+
+static void begin(const struct layout *l)
+{
+    begin_interp(l);
+    leaf_frame = fake_frame(&i, inner, 0, root_frame);
+    meet_thread();
+}
+
+/* The same with a frame in between, and all but the outermost one in a second chunk of the data stack. */
+static void begin_high(const struct layout *l)
+{
+    begin_interp(l);
+    fake_new_chunk(&i, ts);
+    middle_frame = fake_frame(&i, other, 4, root_frame);
+    leaf_frame = fake_frame(&i, inner, 0, middle_frame);
+    meet_thread();
 }
 
 static void end(void)
@@ -462,9 +482,119 @@ static void code_that_dies_spoils_all_readings(void **state)
     }
 }
 
+/* Of a stack over two chunks that was read and proved, the next reading takes both chunks twice, and between them the
+ * thread state; then the count of code objects. */
+static bool is_quick_over_two(void)
+{
+    return counts_code(i.f.l) && peek_range_count(p) == 6;
+}
+
+static void a_stack_over_two_chunks_is_read_quickly(void **state)
+{
+    (void)state;
+    FOR_EACH_LAYOUT(l)
+    {
+        begin_high(l);
+        assert_int_equal(look(NULL), PEEK_PROVED);
+        assert_int_equal(t.frame_count, 3);
+        assert_int_equal(is_quick_over_two(), counts_code(l));
+        assert_int_equal(look(NULL), PEEK_SAME);
+        assert_int_equal(look(move_leaf), PEEK_SAME);
+        if (counts_code(l))
+            assert_true(peek_saw_it_run(p));
+        end();
+    }
+}
+
+static void a_change_in_the_lower_chunk_is_seen(void **state)
+{
+    (void)state;
+    FOR_EACH_LAYOUT(l)
+    {
+        begin_high(l);
+        assert_int_equal(look(NULL), PEEK_PROVED);
+        if (is_quick_over_two()) {
+            assert_int_equal(look(change_variable_of_caller), PEEK_MOVED);
+            /* Now it has changed since it was proved, too. */
+            assert_int_equal(look(NULL), PEEK_MISSED);
+            assert_true(peek_widen(p));
+            assert_int_equal(look(NULL), PEEK_SAME);
+        }
+        end();
+    }
+}
+
+static void frames_above_the_lower_chunk_come_and_go(void **state)
+{
+    (void)state;
+    FOR_EACH_LAYOUT(l)
+    {
+        begin_high(l);
+        assert_int_equal(look(NULL), PEEK_PROVED);
+        if (is_quick_over_two()) {
+            fake_set_frame(&i, ts, middle_frame);
+            assert_int_equal(look(NULL), PEEK_PROVED);
+            assert_int_equal(t.frame_count, 2);
+            assert_string_equal(t.frames[0].code->name, "other");
+            assert_string_equal(t.frames[1].code->name, "outer");
+            fake_set_frame(&i, ts, leaf_frame);
+            assert_int_equal(look(NULL), PEEK_PROVED);
+            assert_int_equal(t.frame_count, 3);
+            assert_string_equal(t.frames[0].code->name, "inner");
+            assert_string_equal(t.frames[2].code->name, "outer");
+            assert_int_equal(look(NULL), PEEK_SAME);
+        }
+        end();
+    }
+}
+
+/* The chunk above is left: that is for a full reading. */
+static void a_return_to_the_lower_chunk_is_not_read_quickly(void **state)
+{
+    (void)state;
+    FOR_EACH_LAYOUT(l)
+    {
+        begin_high(l);
+        assert_int_equal(look(NULL), PEEK_PROVED);
+        if (is_quick_over_two()) {
+            fake_set_frame(&i, ts, root_frame);
+            assert_int_equal(look(NULL), PEEK_MISSED);
+            assert_true(peek_widen(p));
+            assert_int_equal(look(NULL), PEEK_PROVED);
+            assert_int_equal(t.frame_count, 1);
+            assert_string_equal(t.frames[0].code->name, "outer");
+        }
+        end();
+    }
+}
+
+/* A caller that lies in neither chunk, or above its callee, leads nowhere. */
+static void a_link_that_leaves_the_chunks_is_not_followed(void **state)
+{
+    (void)state;
+    FOR_EACH_LAYOUT(l)
+    {
+        for (int k = 0; k < 3; k++) {
+            begin_high(l);
+            assert_int_equal(look(NULL), PEEK_PROVED);
+            if (is_quick_over_two()) {
+                const scry_addr wrong[] = {root_frame + 8, leaf_frame, middle_frame + (1 << 20)};
+                fake_u64(&i.f, middle_frame + (scry_addr)l->if_previous, wrong[k]);
+                assert_int_equal(look(NULL), PEEK_MISSED);
+            }
+            end();
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_stack_over_two_chunks_is_read_quickly),
+        cmocka_unit_test(a_change_in_the_lower_chunk_is_seen),
+        cmocka_unit_test(frames_above_the_lower_chunk_come_and_go),
+        cmocka_unit_test(a_return_to_the_lower_chunk_is_not_read_quickly),
+        cmocka_unit_test(a_link_that_leaves_the_chunks_is_not_followed),
         cmocka_unit_test(a_thread_that_stands_still_is_proved),
         cmocka_unit_test(a_walk_of_what_was_read_ahead_needs_no_frame),
         cmocka_unit_test(the_running_function_may_go_on),
