@@ -64,6 +64,16 @@ def rate_goals(records: Records) -> list[Goal]:
     )
 
 
+def floor_goals(records: Records) -> list[Goal]:
+    beyond = middle(records, lambda r: r["missed"] - r["missed_alone"])
+    return limit_goal(
+        "the same, beyond the slots in which a program that only reads the clock has no moment",
+        beyond,
+        0.01,
+        report.percent,
+    )
+
+
 def stop_goals(records: Records) -> list[Goal]:
     plain = ("busy", "deep20", "deep200", "deep900")
     runs = [
@@ -233,6 +243,7 @@ def collect(results: dict[str, Any]) -> list[Goal]:
     goals: list[Goal] = []
     for name, make in {
         "rate": rate_goals,
+        "floor": floor_goals,
         "calls": calls_goals,
         "pauses": pauses_goals,
         "paired": paired_goals,

@@ -157,6 +157,21 @@ def report_rate(records: Records, out: Path) -> list[str]:
     return [*lines, "![rates](results-rate.svg)", ""]
 
 
+def report_floor(records: Records, out: Path) -> list[str]:
+    rows = [
+        ("slots of 50 µs that scry --nonblocking misses at 20 kHz, depth 20", "missed", percent),
+        ("those without a moment for a program that only reads the clock", "missed_alone", percent),
+        ("µs of CPU time of a sleep, 100 times a second", "wake_us_100", number),
+        ("the same, 1,000 times a second", "wake_us_1000", number),
+    ]
+    body = [[what, spread([r[key] for r in good(records)], form)] for what, key, form in rows]
+    lines = [
+        "What the machine takes away from a program that does next to nothing, in turns with scry, beside the same target:",
+        "",
+    ]
+    return lines + table(["what", "measured"], body)
+
+
 def report_cpu(records: Records, out: Path) -> list[str]:
     lines = [
         "Microseconds of the profiler's own CPU time per sample in the file. At low rates most of it is waking up:",
@@ -445,6 +460,7 @@ def failures(results: dict[str, Any]) -> list[str]:
 
 TITLES = {
     "rate": ("Rate", report_rate),
+    "floor": ("What the machine takes away", report_floor),
     "cpu": ("CPU time of the profiler", report_cpu),
     "slowdown": ("Slowdown of the target", report_slowdown),
     "paired": ("Slowdown, in pairs", report_paired),

@@ -202,6 +202,36 @@ def cpu(session: Session) -> None:
                         )
 
 
+def floor(session: Session) -> None:
+    """What the machine takes away from a program that only reads the clock, or only sleeps, beside scry in turns."""
+    program = session.folder / "floor"
+    subprocess.run(["cc", "-O2", "-o", program, workload.FOLDER / "floor.c"], check=True)
+    (tool,) = session.by_name("scry --nonblocking") or [None]
+    if not tool:
+        return
+    hertz, seconds = 20_000, 2
+    with session.targets_of(workload.KINDS["deep20"], [tool]) as stable:
+        for rep in range(2 if session.quick else 8):
+            with stable.use(tool.python.id) as target:
+                outcome = tools.profile(tool, ask_of(session, tool, target, hertz, seconds))
+                alone = _floor(program, "slots", hertz, seconds)
+                wake = {rate: _floor(program, "wake", rate, 1) / 1000 for rate in (100, 1_000)}
+            session.note(
+                rep=rep,
+                tool=tool.name,
+                missed=max(0.0, 1 - outcome.samples / (hertz * outcome.seconds)),
+                missed_alone=alone,
+                wake_us_100=wake[100],
+                wake_us_1000=wake[1_000],
+                failure=outcome.failure,
+            )
+
+
+def _floor(program: Path, what: str, rate: int, seconds: int) -> float:
+    words = [program, what, str(rate), str(seconds)]
+    return float(subprocess.run(words, capture_output=True, check=True).stdout)
+
+
 def measure_window(target: Target, seconds: float) -> Figures:
     before = target.figures()
     time.sleep(seconds)
@@ -687,6 +717,7 @@ ALL = {
         first,
         dump,
         rate,
+        floor,
         cpu,
         slowdown,
         paired,
