@@ -276,7 +276,7 @@ def slowdown(session: Session) -> None:
 
 
 # target, Hz asked, how many pairs for each profiler that is wanted
-PAIRED = [("native160", 100, {"scry": 32, "py-spy": 4}), ("busy", 1_000, {"scry": 64, "py-spy": 4})]
+PAIRED = [("native160", 100, {"scry": 20, "py-spy": 3}), ("busy", 1_000, {"scry": 40, "py-spy": 3})]
 
 
 def paired(session: Session) -> None:
