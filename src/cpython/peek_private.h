@@ -11,8 +11,7 @@
 #define PEEK_CHURN_LOOKS 256 /* check code objects one by one for so long after one was freed ... */
 #define PEEK_CHURN_NEW   8   /* ... or one was met for the first time */
 #define PEEK_AHEAD_MOST  3
-#define PEEK_LOWER_MOST                                                                            \
-    8 /* pieces of the data stack below the one that the innermost frame is in */
+#define PEEK_LOWER_MOST  8 /* pieces of the data stack below that of the innermost frame */
 
 /* What a quick reading consists of: the data stack, the thread state, the data stack again; the count of code objects
  * at the end. Several readings in a row share the copies between them.
