@@ -18,7 +18,9 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import hashlib
 import itertools
+import json
 import os
 import re
 import statistics
@@ -190,12 +192,34 @@ def compare(
     return [*row, f"{100 * statistics.mean(torn):.1f} %", f"{sum(samples):,}"]
 
 
+class Rows:
+    """The rows of the table, kept as they come: what is interrupted counts as far as it came, and a later run adds to it."""
+
+    def __init__(self, seconds: float) -> None:
+        self.path = pythons.PROJECT / "out" / "oracle-shares.json"
+        kept = json.loads(self.path.read_text()) if self.path.exists() else {}
+        self.seconds = seconds
+        self.rows: list[list[str]] = kept["rows"] if kept.get("seconds") == seconds else []
+
+    def replace(self, python: str, program: str, rows: list[list[str]]) -> None:
+        self.rows = [row for row in self.rows if row[:2] != [python, program]] + rows
+        self.path.parent.mkdir(exist_ok=True)
+        self.path.write_text(json.dumps({"seconds": self.seconds, "rows": self.rows}))
+
+    def sorted(self) -> list[list[str]]:
+        order = [python.id for python in pythons.found()]
+        return sorted(self.rows, key=lambda row: (order.index(row[0]), row[1], int(row[-2])))
+
+
 def compare_all(work: Pairs, seconds: float, turns: int, folder: Path) -> list[str]:
-    rows, failures = [], []
+    kept, failures = Rows(seconds), []
+    build = hashlib.sha256(Path(SCRY).read_bytes()).hexdigest()[:8]
     for python, program in work:
+        rows: list[list[str]] = []
         try:
             for often in (turns, AGAIN * turns):
-                rows.append([*compare(python, program, seconds, often, folder), str(often)])
+                row = compare(python, program, seconds, often, folder)
+                rows.append([*row, str(often), build])
                 print("  shares: " + "  ".join(rows[-1]), flush=True)
                 if not any("**" in cell for cell in rows[-1]):
                     break
@@ -206,6 +230,7 @@ def compare_all(work: Pairs, seconds: float, turns: int, folder: Path) -> list[s
             statistics.StatisticsError,
         ) as error:
             failures.append(f"- failed: {python.id}, {program.name}: {error}")
+        kept.replace(python.id, program.name, rows)
     head = [
         "python",
         "program",
@@ -217,16 +242,18 @@ def compare_all(work: Pairs, seconds: float, turns: int, folder: Path) -> list[s
         "torn then",
         "samples at 1 kHz",
         "turns",
+        "build",
     ]
     lines = [
         "## Shares",
         "",
-        f"{turns} turns of {seconds:g} s each. In each cell: the distance from the reference as a multiple of the noise floor",
+        f"Turns of {seconds:g} s each. In each cell: the distance from the reference as a multiple of the noise floor",
         "(wanted for the default: at most 1.5), in brackets the distance itself, and that of all turns put together. Few turns say",
         f"little: a row with a figure over the limit is measured once more with {AGAIN} times as many, and stands here with both.",
+        "The build is the beginning of the program's SHA-256: rows of another one were measured before a change that is not theirs.",
         "",
     ]
-    return lines + report.table(head, rows) + failures
+    return lines + report.table(head, kept.sorted()) + failures
 
 
 HEADS = {"possible": "## Possible stacks", "shares": "## Shares"}

@@ -77,6 +77,9 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--reps", type=int, default=0, help="repetitions (3; 1 with --quick)")
     parser.add_argument(
+        "--tries", type=int, default=5, help="how often to wait for a quiet host at most (5)"
+    )
+    parser.add_argument(
         "--targets", default="", help=f"only these, with commas: {', '.join(workload.KINDS)}"
     )
     parser.add_argument(
@@ -124,6 +127,7 @@ def main() -> int:
             quick=options.quick,
             reps=options.reps or (1 if options.quick else 3),
             pythons=tuple(filter(None, options.pythons.split(","))),
+            tries=options.tries,
         )
         for section in options.sections or sections.ALL:
             print(f"{section}: {sections.ALL[section].__doc__.splitlines()[0]}", flush=True)

@@ -43,10 +43,11 @@ class Session:
     ] = ()  # beginnings of the names of those that the tracer is measured on; empty for all
     records: dict[str, list[dict[str, Any]]] = dataclasses.field(default_factory=dict)
     section: str = ""
+    tries: int = 5
 
     @property
     def quiet(self) -> Quiet:
-        return Quiet(tries=1) if self.quick else Quiet()
+        return Quiet(tries=1) if self.quick else Quiet(tries=self.tries)
 
     def note(self, **record: Any) -> None:
         self.records.setdefault(self.section, []).append(record)

@@ -60,6 +60,11 @@ bool peek_sees_variables(const struct python *py)
     return py->layout.if_size != LAYOUT_NONE;
 }
 
+scry_addr peek_leaf(const struct peek *p)
+{
+    return p->leaf;
+}
+
 bool peek_saw_it_run(const struct peek *p)
 {
     return p->saw_it_run;
@@ -270,6 +275,7 @@ void peek_learn(struct peek *p, struct python *py, const struct py_thread *t)
 void peek_prepare(struct peek *p, struct python *py, const struct py_thread *t)
 {
     const struct layout *l = &py->layout;
+    p->leaf = 0;
     if (p->is_quick || p->full_made)
         return;
     copies_begin(&p->full);
@@ -473,6 +479,7 @@ static enum peek_result walk_copies(struct peek *p, struct python *py, const str
     struct window w = {0};
     p->found.count = 0;
     enum peek_result r = current_frame(p, l, t, &at, &outer);
+    p->leaf = r == PEEK_PROVED ? at : 0;
     p->saw_it_run = r == PEEK_PROVED && leaf_changed(p, l, at);
     for (int steps = 0; r == PEEK_PROVED && at; steps++) {
         struct both b;

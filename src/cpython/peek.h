@@ -55,6 +55,8 @@ void peek_invalidate(struct peek *p);
 bool peek_sees_variables(const struct python *py);
 /* Whether the thread went on during the last reading, or nothing moved at all. */
 bool peek_saw_it_run(const struct peek *p);
+/* The innermost frame that the last reading showed, proved or not; 0 = it showed none. */
+scry_addr peek_leaf(const struct peek *p);
 bool peek_has_guess(const struct peek *p);
 
 /* The memory was not read lately: read it once more beforehand, for the two copies to follow each other faster. */

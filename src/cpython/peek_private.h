@@ -42,6 +42,7 @@ struct peek {
     bool is_quick; /* the next reading, or the last one */
     bool warm;
     bool saw_it_run;
+    scry_addr leaf; /* of the last reading; 0 = it was not seen */
     bool has_guess;
 
     scry_addr tstate;

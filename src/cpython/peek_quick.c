@@ -310,7 +310,7 @@ enum peek_result quick_judge(struct peek *p, struct python *py, struct py_thread
     const struct view v = view_of(&p->quick, l);
     if (!p->has_last || !p->kept.copy || !peek_belongs_to(v.tstate, l, t))
         return PEEK_MISSED;
-    scry_addr leaf = raw_u64(v.tstate, l->ts_current_frame);
+    scry_addr leaf = p->leaf = raw_u64(v.tstate, l->ts_current_frame);
     size_t below = (size_t)(leaf - p->quick.stack.addr), joint;
     p->saw_it_run = below < p->quick.stack.len &&
                     memcmp(v.first + below, v.second + below, p->quick.stack.len - below) != 0;

@@ -29,13 +29,18 @@
 #define MEET_EVERY_ASLEEP (50 * MEET_EVERY)
 /* A thread that holds the GIL whenever it is read is taken to run for so long. */
 #define ACTIVITY_EVERY (10 * 1000 * 1000ULL)
-#define MOVED_LIMIT    0.06
+#define MOVED_LIMIT    0.03
 #define MOVED_TOO_MUCH                                                                             \
-    0.08 /* for a thread that was below the limit: what is measured varies a little */
-#define BLIND_LIMIT    0.01 /* where a peek can be fooled; that is strict */
-#define MOVED_MEMORY   256  /* moved_share is that of so many peeks */
-#define MOVED_PRIOR    64   /* and begins as if there had been so many */
-#define STILL_EVIDENCE 0.2  /* where a peek can be fooled; elsewhere by its share of a CPU ... */
+    0.05 /* for a thread that was below the limit: what is measured varies a little */
+#define BLIND_LIMIT    0.01   /* where a peek can be fooled; that is strict */
+#define MOVED_MEMORY   256    /* moved_share is that of so many peeks */
+#define MOVED_PRIOR    64     /* and begins as if there had been so many */
+#define LATE_LIMIT     0.0075 /* the share of peeks that may be right only too late; of ... */
+#define LATE_MEMORY    256    /* ... so many; half of it to be trusted again */
+#define LATE_MOST      0.03   /* to be forgotten in time when it is no longer so */
+#define LATE_PRIOR     64     /* it begins as if there had been so many, ... */
+#define LATE_FIRST     0.005  /* ... with such a share */
+#define STILL_EVIDENCE 0.2    /* where a peek can be fooled; elsewhere by its share of a CPU ... */
 #define STILL_SPAN     (8 * 1000 * 1000ULL) /* ... over so long, for the kernel counts by ticks */
 #define HOPELESS       0.35                 /* such a share, when so many peeks are known, ... */
 #define HOPELESS_AFTER 64                   /* ... will not become small soon */
@@ -379,6 +384,27 @@ static void remember(struct known_thread *k, bool moved, double evidence)
     k->moved_share += ((moved ? 1.0 : 0.0) - k->moved_share) * evidence / known;
 }
 
+/* A peek whose guess stays wrong, or is right only when another function runs: what was meant is not seen, and what a stop
+ * shows so much later is something else. Where code is made all the time, it is never known while it runs. That is worse
+ * than a stack that moves, which is seen a microsecond later: it must be rarer. */
+static void remember_late(struct known_thread *k, bool late)
+{
+    if (!k->late_known) {
+        k->late_known = LATE_PRIOR;
+        k->late_share = LATE_FIRST;
+    }
+    if (k->late_known < LATE_MEMORY)
+        k->late_known++;
+    k->late_share += ((late ? 1.0 : 0.0) - k->late_share) / k->late_known;
+    if (k->late_share > LATE_MOST)
+        k->late_share = LATE_MOST;
+}
+
+static bool is_often_late(const struct known_thread *k)
+{
+    return k->late_share > (k->trusted ? LATE_LIMIT : LATE_LIMIT / 2);
+}
+
 static bool is_hopeless(const struct known_thread *k)
 {
     return k->peeks >= HOPELESS_AFTER && k->moved_share > HOPELESS;
@@ -398,7 +424,8 @@ static bool is_new(const struct known_thread *k)
 /* Little is known yet, or it is close to the limit: what is learned now may spare many stops. */
 static bool is_worth_learning(const struct target *t, const struct known_thread *k)
 {
-    return is_new(k) || k->moved_share < PROMISING * trust_limit(t, k);
+    return k->late_share <= LATE_LIMIT &&
+           (is_new(k) || k->moved_share < PROMISING * trust_limit(t, k));
 }
 
 /* So many peeks are made at once where it is only to learn. */
@@ -410,7 +437,7 @@ static int peeks_at_once(const struct target *t, const struct known_thread *k)
 /* After something was learned (L4). */
 static void judge_trust(const struct target *t, struct known_thread *k)
 {
-    k->trusted = k->moved_share <= trust_limit(t, k);
+    k->trusted = k->moved_share <= trust_limit(t, k) && !is_often_late(k);
 }
 
 static bool stops_each_time(const struct known_thread *k, const struct look *look)
@@ -586,18 +613,22 @@ static int finish_peek(struct target *t, const struct look *look, struct known_t
     bool stopped_anyway = stops_each_time(k, look);
     scry_nsec start = t->private->read_at;
     double known = k->peeks;
-    if (result == PEEK_MISSED)
+    bool late = false;
+    if (result == PEEK_MISSED) {
+        scry_addr leaf = peek_leaf(k->peek);
         result = peek_again(t, k);
+        late = result == PEEK_MISSED || (leaf && leaf != peek_leaf(k->peek));
+    }
     bool proved = is_proved(k, result), still = proved && !peek_saw_it_run(k->peek);
     /* More peeks would see the same. But only at first: where it is close to the limit, what was seen while it ran must
      * decide. */
     int alike = !still || !stopped_anyway || !peek_sees_variables(t->python) ? 1
                 : is_new(k)                                                  ? LEARN_PEEKS
                                                                              : PROBE_PEEKS;
-    /* One that is still wrong counts as failed: where code is made all the time it is never known when it runs, and
-     * what a stop shows so much later is something else. */
-    if (!t->private->slow)
+    if (!t->private->slow) {
         remember(k, !proved, still ? alike * evidence_of_still(t, k) : 1);
+        remember_late(k, late);
+    }
     if (result == PEEK_MISSED)
         t->private->must_meet = true;
     t->stats.moved += !proved;

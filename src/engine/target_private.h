@@ -29,9 +29,11 @@ struct known_thread {
     bool torn;             /* but they were not proved */
     double moved_share;    /* of its peeks, lately: how often the stack changed under the reading */
     double peeks;          /* so many, as far as they tell something */
+    double late_share;     /* of its peeks, lately: how often it was right only too late ... */
+    double late_known;     /* ... of so many; 0 = none yet */
     scry_nsec still_at;    /* its run time when it was last seen to stand still ... */
     scry_nsec still_since; /* ... and when that was */
-    bool trusted;          /* peeks are taken: its moved_share is small */
+    bool trusted;          /* peeks are taken: its moved_share and its late_share are small */
     bool learns_nothing;   /* from peeks: on a crowded machine, when it is not seen to run */
     unsigned probe_gap;    /* looks between such peeks; 0 = it may have changed */
     unsigned probe_in;     /* looks until it is peeked at again although it is stopped each time */

@@ -64,6 +64,22 @@ def test_a_fast_program_that_has_to_wait_is_not_taken_for_a_slow_one(
     assert counts["stacks_peeked"] <= counts["samples"] / 20, counts
 
 
+def test_code_that_is_never_known_while_it_runs_is_not_missed_by_peeking(
+    python, scry, tmp_path
+) -> None:
+    """A peek at code made a moment ago fails, and when it is known another function runs: were peeks taken, that code would
+    hardly be seen at all."""
+    if python.version < (3, 13) or python.debug:
+        return  # there its stack is caught moving, which is a reason of its own
+    program = next(p for p in grammar.programs() if p.name == "executed")
+    stats = tmp_path / "stats.json"
+    with run.running(python, program) as pid:
+        run.record(scry, pid, 4 * SECONDS, 500, tmp_path, "--stats", str(stats))
+    counts = json.loads(stats.read_text())
+    assert counts["samples"] > 0
+    assert counts["stacks_peeked"] <= counts["samples"] / 3, counts
+
+
 @pytest.mark.parametrize("program", grammar.programs(), ids=lambda program: program.name)
 def test_none_at_the_highest_rate(python, program, scry, tmp_path, totals) -> None:
     if python.version < (3, 13) or python.debug:
