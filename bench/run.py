@@ -133,7 +133,9 @@ def main() -> int:
             print(f"{section}: {sections.ALL[section].__doc__.splitlines()[0]}", flush=True)
             run_section(session, section, results)
             results["machine"] = machine()
-            results["tools"] = describe(chosen, session.folder)
+            described = {tool["name"]: tool for tool in results.get("tools", [])}
+            described |= {tool["name"]: tool for tool in describe(chosen, session.folder)}
+            results["tools"] = list(described.values())
             results_path.write_text(json.dumps(results, indent=1))
     report.write(results, options.out, goals.lines(results))
     print(f"wrote {options.out / 'RESULTS.md'}")
