@@ -37,7 +37,7 @@ START_PATIENCE = 30.0
 
 # Options of `scry record` by their names in Python; views are chosen when something is made of the recording.
 _FLAGS = ("subprocesses", "gil", "idle", "nonblocking", "native", "native_all", "gc", "exception")
-_VALUES = ("rate", "overhead", "duration", "mode", "host")
+_VALUES = ("rate", "overhead", "duration", "mode", "reader", "host")
 _LISTS = ("thread", "include", "exclude")
 _VIEWS = ("threads", "function", "nolineno", "full_filenames", "mark_torn")
 
@@ -78,7 +78,7 @@ class Recorder:
     duration    stop by itself after so many seconds
     idle        waiting threads too
     gil         only the thread that holds the interpreter lock
-    subprocesses, native, nonblocking, mode, gc, exception, thread, include, exclude, host
+    subprocesses, native, nonblocking, mode, reader, gc, exception, thread, include, exclude, host
                 as for `scry record`
     threads, function, nolineno, full_filenames, mark_torn
                 how the file is made

@@ -336,6 +336,13 @@ void code_cache_stamp(struct code_cache *c, scry_addr addr, uint64_t generation)
         code->generation = generation;
 }
 
+void code_cache_set_mark(struct code_cache *c, scry_addr addr, uint64_t kernel_mark)
+{
+    uint64_t value;
+    if (table_get(&c->by_addr, addr, &value))
+        ((struct py_code *)(uintptr_t)value)->kernel_mark = kernel_mark;
+}
+
 int32_t code_line(const struct py_code *code, enum line_format format, int32_t offset)
 {
     /* The cache is not part of what the code is. */

@@ -30,6 +30,7 @@ struct py_code {
     uint32_t version;               /* co_version; 0 = none */
     uint64_t fingerprint;           /* of what code_places() names */
     uint64_t generation;            /* CPython's count when it was last checked; 0 = never */
+    uint64_t kernel_mark;           /* in_kernel.c's; 0 = none yet */
 };
 
 /* CPython counts code objects: those that died (3.14+), or those ever made (3.13). As long as the count stays, an
@@ -77,6 +78,7 @@ int code_cache_get(struct code_cache *c, const scry_addr *addrs, size_t count,
 const struct py_code *code_cache_peek(const struct code_cache *c, scry_addr addr);
 /* It was seen to be the same at this generation. */
 void code_cache_stamp(struct code_cache *c, scry_addr addr, uint64_t generation);
+void code_cache_set_mark(struct code_cache *c, scry_addr addr, uint64_t kernel_mark);
 /* The line of the instruction at this byte offset; 0 = none. */
 int32_t code_line(const struct py_code *code, enum line_format format, int32_t offset);
 

@@ -8,9 +8,9 @@
 #include "cpython/thread_ids.h"
 #include "engine/target_private.h"
 
-#define NAMES_EVERY (200 * 1000 * 1000ULL)
+#define NAMES_EVERY (200ULL * 1000 * 1000)
 
-static void known_free(struct known_thread *k)
+void known_thread_free(struct known_thread *k)
 {
     if (!k)
         return;
@@ -20,13 +20,14 @@ static void known_free(struct known_thread *k)
     free(k->python.frames);
     free(k->memo.stacks);
     native_thread_free(k->native);
+    in_kernel_free(k->in_kernel);
     free(k);
 }
 
 void known_threads_done(struct target_private *p)
 {
     for (size_t i = 0; i < p->known_count; i++)
-        known_free(p->known[i]);
+        known_thread_free(p->known[i]);
     free(p->known);
     py_threads_done(&p->met);
     tasks_done(&p->tasks);
@@ -140,8 +141,12 @@ static int take_over(struct target *t)
         k->python.same_callers = kept.same_callers;
         fresh[p->known_count++] = k;
     }
-    for (size_t i = 0; i < old_count; i++)
-        known_free(old[i]);
+    for (size_t i = 0; i < old_count; i++) {
+        if (p->kernel && old[i])
+            kernel_look_keep(p->kernel, old[i]);
+        else
+            known_thread_free(old[i]);
+    }
     free(old);
     return r;
 }

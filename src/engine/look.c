@@ -24,11 +24,11 @@
 #include "access/stop.h"
 #include "engine/target_private.h"
 
-#define STOP_LIMIT        (50 * 1000 * 1000ULL)
+#define STOP_LIMIT        (50ULL * 1000 * 1000)
 #define MEET_EVERY        (1000 * 1000ULL) /* new threads are noticed within this */
 #define MEET_EVERY_ASLEEP (50 * MEET_EVERY)
 /* A thread that holds the GIL whenever it is read is taken to run for so long. */
-#define ACTIVITY_EVERY (10 * 1000 * 1000ULL)
+#define ACTIVITY_EVERY (10ULL * 1000 * 1000)
 #define MOVED_LIMIT    0.03
 #define MOVED_TOO_MUCH                                                                             \
     0.05 /* for a thread that was below the limit: what is measured varies a little */
@@ -41,7 +41,7 @@
 #define LATE_PRIOR     64     /* it begins as if there had been so many, ... */
 #define LATE_FIRST     0.005  /* ... with such a share */
 #define STILL_EVIDENCE 0.2    /* where a peek can be fooled; elsewhere by its share of a CPU ... */
-#define STILL_SPAN     (8 * 1000 * 1000ULL) /* ... over so long, for the kernel counts by ticks */
+#define STILL_SPAN     (8ULL * 1000 * 1000) /* ... over so long, for the kernel counts by ticks */
 #define HOPELESS       0.35                 /* such a share, when so many peeks are known, ... */
 #define HOPELESS_AFTER 64                   /* ... will not become small soon */
 #define PROBE_EVERY    8                    /* looks, at first; then twice as many, and so on ... */
@@ -50,7 +50,7 @@
 #define PROMISING      2.5 /* times the limit: such a share may have been bad luck */
 #define LEARN_PEEKS    31  /* so many at a time until FIRST_PEEKS are known ... */
 #define LEARN_WEIGHT   3   /* ... or a third, where none is fooled: those of one moment are alike */
-#define LEARN_AT_FIRST (40 * 1000 * 1000ULL) /* nanoseconds to learn, for all threads ... */
+#define LEARN_AT_FIRST (40ULL * 1000 * 1000) /* nanoseconds to learn, for all threads ... */
 #define LEARN_SHARE    500                   /* ... and 1/500 of the time */
 #define LEARN_PER_STOP 1 /* ... and as long as stops take, which might be spared */
 #define WARM_AFTER     (50 * 1000ULL)
@@ -62,12 +62,12 @@
 #define PEEK_TRIES      3
 #define LOOK_TRIES      3
 #define LOOK_AGAIN      1 /* threads were added meanwhile */
-#define NAME_EVERY      (200 * 1000 * 1000ULL)
+#define NAME_EVERY      (200ULL * 1000 * 1000)
 #define STOP_TRIES      4
 #define FIRST_PEEKS     512   /* made at every look, to learn quickly */
 #define STOP_SHARE      10    /* threads are stopped for at most 1/10 of the time */
 #define STOP_CHARGE     20000 /* nanoseconds, for the stop itself */
-#define STOP_CREDIT_MAX (200 * 1000 * 1000ULL)
+#define STOP_CREDIT_MAX (200ULL * 1000 * 1000)
 #define SWEEP_AT        64
 #define AHEAD_MOST      256 /* ranges read ahead of a walk; more would hold the thread for longer */
 
@@ -86,7 +86,7 @@ static struct thread_state *add_state(struct snapshot *s)
     return state;
 }
 
-static int report(struct target *t, const struct look *look, struct known_thread *k)
+int look_report(struct target *t, const struct look *look, struct known_thread *k)
 {
     struct thread_state *state = add_state(&t->private->snapshot);
     if (!state)
@@ -817,6 +817,8 @@ static void sweep_codes(struct target *t)
     for (size_t i = 0; i < p->known_count; i++)
         for (size_t f = 0; f < p->known[i]->python.frame_count; f++)
             code_cache_mark(p->known[i]->python.frames[f].code);
+    if (p->kernel)
+        kernel_look_mark_codes(p->kernel);
     code_cache_sweep(&t->python->codes);
 }
 
@@ -845,6 +847,14 @@ static int meet(struct target *t, scry_nsec now)
         p->named_at = now;
     }
     return r;
+}
+
+int look_meet(struct target *t, scry_nsec now)
+{
+    struct target_private *p = t->private;
+    sweep_codes(t);
+    p->must_meet |= !python_threads_same(t->python, &p->mark);
+    return meet(t, now);
 }
 
 /* A peek finds out by itself whether threads were added; where nobody is peeked at, it is asked for. */
@@ -912,7 +922,7 @@ int target_look_ahead(struct target *t, const struct look *look,
     if (r == -SCRY_E_NO_MEMORY)
         return r;
     p->must_meet |= r < 0;
-    return r < 0 || !k->wanted ? 0 : report(t, look, k);
+    return r < 0 || !k->wanted ? 0 : look_report(t, look, k);
 }
 
 int target_look(struct target *t, const struct look *look, const struct snapshot **ret_snapshot)
@@ -945,7 +955,7 @@ int target_look(struct target *t, const struct look *look, const struct snapshot
     for (size_t i = 0; i < p->known_count && r == 0; i++) {
         struct known_thread *k = p->known[i];
         if (k->wanted && (!look->gil_only || k->python.owns_gil))
-            r = report(t, look, k);
+            r = look_report(t, look, k);
     }
     if (p->must_meet && !process_alive(t->process))
         return -SCRY_E_GONE;

@@ -11,6 +11,7 @@
 
 #include "access/stop.h"
 #include "engine/budget.h"
+#include "engine/kernel_look.h"
 #include "engine/slots.h"
 #include "engine/tree.h"
 #include "util/buf.h"
@@ -24,6 +25,7 @@
 #define WHOLE_EVERY   (400 * 1000 * 1000ULL)
 #define REST          (20 * 1000 * 1000ULL)
 #define LONGEST_NAP   (50 * 1000 * 1000ULL)
+#define COLLECT_NAP   (2 * LONGEST_NAP)
 #define COLLECTOR_KEY (UINT64_MAX - 1) /* no frame has it */
 #define OWED_NAP      (1000 * 1000ULL) /* while a thread that was told to stop has yet to be let go */
 
@@ -40,9 +42,11 @@ struct sampler {
     struct sampler_stats stats;
     struct budget budget; /* with options.overhead */
     struct slots slots;
-    uint64_t slot;  /* the one that is next, or was looked in last */
-    scry_nsec next; /* when to look, since the start */
-    bool behind;    /* the last look took longer than a slot */
+    uint64_t slot;     /* the one that is next, or was looked in last */
+    scry_nsec next;    /* when to look, since the start */
+    bool behind;       /* the last look took longer than a slot */
+    scry_nsec written; /* the time of the last sample; none may be before it */
+    bool collects;     /* all processes are read in the kernel: a slot is when that is collected */
     volatile int stop;
     scry_nsec cpu_start;
     scry_nsec next_report;
@@ -124,7 +128,7 @@ scry_nsec sampler_switch(struct sampler *s, struct sample_sink *sink)
 {
     s->sink = sink;
     s->sinks++;
-    s->base = s->stats.last_look;
+    s->base = s->written > s->stats.last_look ? s->written : s->stats.last_look;
     for (size_t i = 0; i < s->tree.count; i++)
         member_forget_numbers(&s->tree.members[i]);
     return s->base;
@@ -396,7 +400,7 @@ static int write_snapshot(struct sampler *s, struct member *m, const struct snap
 /* Slots that went by without a look: `first` and those after it, up to but not with `end`. */
 static void count_missed(struct sampler *s, uint64_t first, uint64_t end)
 {
-    if (end > first)
+    if (end > first && !s->collects)
         s->stats.missed += end - first;
 }
 
@@ -492,16 +496,132 @@ static int sample_member(struct sampler *s, struct member *m, scry_nsec now, scr
     return r == 0 && look.ahead > 1 ? sample_ahead(s, m, &look) : r;
 }
 
+/* ---- looking from inside the kernel ---- */
+
+/* What cannot be had there; NULL = all can. */
+static const char *only_from_outside(const struct sampler_options *o)
+{
+    return o->native                        ? "--native"
+           : o->idle                        ? "--idle"
+           : o->gc                          ? "--gc"
+           : o->exceptions                  ? "--exceptions"
+           : o->overhead > 0                ? "--overhead"
+           : o->rate > 10000                ? "a rate above 10000"
+           : o->blocking == BLOCKING_ALWAYS ? "--blocking always"
+                                            : NULL;
+}
+
+/* Where the stacks of each process are read, if that is not decided yet. */
+static int choose_readers(struct sampler *s, struct error *err)
+{
+    const struct sampler_options *o = &s->options;
+    const char *hindrance = only_from_outside(o);
+    if (o->reader == READER_KERNEL && hindrance)
+        return error_set(err, -SCRY_E_USAGE, "the kernel cannot be asked for %s", hindrance);
+    s->collects = s->tree.count > 0;
+    for (size_t i = 0; i < s->tree.count; i++) {
+        struct member *m = &s->tree.members[i];
+        if (!m->reader_chosen && o->reader != READER_MEMORY && !hindrance &&
+            !s->sink->ops->waiting) {
+            int r = target_kernel_begin(m->target, (scry_nsec)((double)SCRY_NSEC_PER_SEC / o->rate),
+                                        err);
+            if (r < 0 && r != -SCRY_E_GONE && o->reader == READER_KERNEL && !s->stats.ticks)
+                return r;
+        }
+        m->reader_chosen = true;
+        s->collects &= target_kernel_runs(m->target);
+    }
+    return 0;
+}
+
+struct collection {
+    struct sampler *sampler;
+    struct member *member;
+};
+
+static int take_seen(const struct kernel_seen *seen, void *context)
+{
+    struct sampler *s = ((struct collection *)context)->sampler;
+    struct member *m = ((struct collection *)context)->member;
+    const struct thread_state *t = &seen->snapshot->threads[0];
+    scry_nsec time = seen->when > s->slots.start ? rounded(seen->when - s->slots.start) : 0;
+    if (!time || s->resting || (s->options.duration && time > s->options.duration) ||
+        is_hidden(s, m, t))
+        return 0;
+    /* Those of another process may have been collected before. */
+    s->written = time > s->written ? time : s->written;
+    if (s->collects)
+        s->stats.last_look = s->written;
+    s->stats.ticks++;
+    return write_thread(s, m, t, s->written, seen->ran + (s->options.cpu ? 0 : seen->waited));
+}
+
+static int collect_member(struct sampler *s, struct member *m, scry_nsec time)
+{
+    struct collection c = {s, m};
+    const struct look look = {.gil_only = s->gil_only,
+                              .choice =
+                                  s->options.choice.threads.count ? &s->options.choice : NULL};
+    int r = target_kernel_collect(m->target, &look, take_seen, &c);
+    s->stats.missed += target_kernel_lost(m->target);
+    m->next_collect = time + (scry_nsec)((double)SCRY_NSEC_PER_SEC / target_kernel_pace(m->target));
+    if (r == -SCRY_E_NO_MEMORY || r == -SCRY_E_OUTPUT || r == -SCRY_E_INTERNAL)
+        return r;
+    m->ended = r == -SCRY_E_GONE || (r < 0 && process_space_lost(m->target->process));
+    s->stats.errors += r < 0 && !m->ended;
+    if (target_kernel_fails(m->target) ||
+        (s->options.reader == READER_AUTO && target_kernel_is_dear(m->target))) {
+        target_kernel_end(m->target);
+        s->collects = false;
+    }
+    return 0;
+}
+
+/* Of all processes, `anyway` or where it is time. */
+static int collect(struct sampler *s, scry_nsec time, bool anyway)
+{
+    int r = 0;
+    for (size_t i = 0; i < s->tree.count && r == 0; i++) {
+        struct member *m = &s->tree.members[i];
+        if (target_kernel_runs(m->target) && (anyway || s->collects || time >= m->next_collect))
+            r = collect_member(s, m, time);
+    }
+    return r;
+}
+
+/* How many slots a second there are to be. */
+static double wanted_rate(const struct sampler *s)
+{
+    double pace = 0;
+    for (size_t i = 0; i < s->tree.count && s->collects; i++) {
+        double p = target_kernel_pace(s->tree.members[i].target);
+        pace = p > pace ? p : pace;
+    }
+    return pace > 0 ? pace : s->options.rate;
+}
+
+/* ---- */
+
 static int look_around(struct sampler *s, scry_nsec time)
 {
     /* Reading the clock is a good part of a look; for a second process it would be out of date. */
     scry_nsec now = s->slots.start + time;
     time = rounded(time);
     tree_refresh(&s->tree, s->slots.start + time);
-    scry_nsec weight = begin_look(s, time);
     int r = 0;
+    if (s->options.reader != READER_MEMORY) {
+        choose_readers(s, NULL);
+        r = collect(s, time, false);
+    }
+    if (r < 0 || s->collects) {
+        tree_drop_ended(&s->tree);
+        return r;
+    }
+    s->written = time = time > s->written ? time : s->written;
+    scry_nsec weight = begin_look(s, time);
     for (size_t i = 0; i < s->tree.count && r == 0; i++)
-        r = sample_member(s, &s->tree.members[i], i ? 0 : now, time, weight);
+        if (!target_kernel_runs(s->tree.members[i].target))
+            r = sample_member(s, &s->tree.members[i], i ? 0 : now, time, weight);
     tree_drop_ended(&s->tree);
     return r;
 }
@@ -539,6 +659,7 @@ static void rest(struct sampler *s)
     scry_nsec until = slots_now(&s->slots) + REST;
     slots_sleep(&s->slots, until);
     tree_refresh(&s->tree, s->slots.start + until);
+    collect(s, until, true); /* which is not written */
     s->rested = true;
     choose_slot(s, slots_at(&s->slots, until) + 1);
 }
@@ -573,6 +694,10 @@ static scry_nsec held_lately(struct sampler *s)
 /* With another rate slots are counted anew, from now on. */
 static bool rate_changes(struct sampler *s, scry_nsec time)
 {
+    if (s->options.reader != READER_MEMORY && wanted_rate(s) != s->slots.rate) {
+        slots_set_rate(&s->slots, wanted_rate(s), time);
+        return true;
+    }
     if (s->options.overhead <= 0 || !budget_is_due(&s->budget, time, s->stats.ticks))
         return false;
     s->stats.held += held_lately(s);
@@ -601,6 +726,8 @@ static int run(struct sampler *s, bool (*tick)(const struct sampler_stats *, voi
 {
     prctl(PR_SET_TIMERSLACK, 1UL);
     slots_start(&s->slots);
+    if (s->collects)
+        slots_set_rate(&s->slots, wanted_rate(s), 0);
     s->cpu_start = own_cpu_clock();
     choose_slot(s, 0);
     bool looked = false;
@@ -628,7 +755,9 @@ static int run(struct sampler *s, bool (*tick)(const struct sampler_stats *, voi
             continue;
         }
         if (time < s->next) {
-            scry_nsec longest = stop_settle() > 0 ? OWED_NAP : LONGEST_NAP;
+            scry_nsec longest = stop_settle() > 0 ? OWED_NAP
+                                : s->collects     ? COLLECT_NAP
+                                                  : LONGEST_NAP;
             scry_nsec until = s->next - time > longest ? time + longest : s->next;
             if (s->options.duration && until > s->options.duration)
                 until = s->options.duration;
@@ -655,6 +784,15 @@ static int run(struct sampler *s, bool (*tick)(const struct sampler_stats *, voi
     }
 }
 
+/* What was seen since the last collection. */
+static int collect_last(struct sampler *s, struct error *err)
+{
+    int r = collect(s, slots_now(&s->slots), true);
+    for (size_t i = 0; i < s->tree.count; i++)
+        s->stats.in_kernel += target_kernel_runs(s->tree.members[i].target);
+    return r < 0 ? error_set(err, r, "the recording cannot be written: %s", strerror(errno)) : 0;
+}
+
 /* Without it there would be no sample, and no reason to be seen. */
 static int check_account(const struct sampler *s, struct error *err)
 {
@@ -672,8 +810,12 @@ int sampler_run(struct sampler *s, bool (*tick)(const struct sampler_stats *, vo
                 void *context, enum sampler_end *ret_end, struct error *err)
 {
     int r = s->options.cpu ? check_account(s, err) : 0;
+    if (r == 0 && s->options.reader != READER_MEMORY)
+        r = choose_readers(s, err);
     if (r == 0)
         r = run(s, tick, context, ret_end, err);
+    if (r == 0)
+        r = collect_last(s, err);
     s->stats.held += held_lately(s);
     s->stats.looks = s->tree.ended;
     for (size_t i = 0; i < s->tree.count; i++)

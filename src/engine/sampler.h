@@ -7,7 +7,15 @@
 #include "engine/sink.h"
 #include "engine/target.h"
 
+/* Where stacks are read. */
+enum reader {
+    READER_MEMORY, /* from outside, at moments that scry chooses */
+    READER_KERNEL, /* inside the kernel, by the threads' own time (engine/kernel_look.h) */
+    READER_AUTO,   /* that if it can be had and the other options allow it */
+};
+
 struct sampler_options {
+    enum reader reader;
     double rate; /* per second, > 0; with `overhead` not used */
     double
         overhead; /* instead of a rate what it may cost: 0.01 is 1 % (engine/budget.h); 0 = as the rate says */
@@ -38,6 +46,7 @@ struct sampler_stats {
     uint64_t ticks, samples, torn, late, missed, errors;
     uint64_t native_cut, native_unmatched, native_missing; /* samples, by enum native_state */
     uint32_t processes, threads;
+    uint32_t in_kernel; /* processes that were read there to the end */
     scry_nsec own_cpu;
     double rate;    /* looks per second, now */
     scry_nsec held; /* with `overhead`: for how long the threads of the process held most stood */

@@ -6,6 +6,7 @@
 
 #include "access/permission.h"
 #include "cpython/thread_ids.h"
+#include "engine/kernel_look.h"
 #include "engine/target_private.h"
 
 scry_nsec clock_now(void)
@@ -96,6 +97,7 @@ void target_close(struct target *t)
     if (!t)
         return;
     struct target_private *p = t->private;
+    target_kernel_end(t);
     known_threads_done(p);
     free(p->snapshot.threads);
     free(p->ranges);

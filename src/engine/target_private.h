@@ -1,8 +1,9 @@
-/* Private to target.c, known_threads.c, look.c and short_path.c. */
+/* Private to target.c, known_threads.c, kernel_look.c, look.c and short_path.c. */
 #ifndef SCRY_ENGINE_TARGET_PRIVATE_H
 #define SCRY_ENGINE_TARGET_PRIVATE_H
 
 #include "access/task.h"
+#include "cpython/in_kernel.h"
 #include "cpython/peek.h"
 #include "engine/native_private.h"
 #include "engine/short_path.h"
@@ -47,6 +48,13 @@ struct known_thread {
     uint32_t name_version;
     struct thread_memo memo;
     struct native_thread *native; /* NULL unless native frames are asked for */
+
+    /* Seen from inside the kernel (kernel_look.c): */
+    struct in_kernel *in_kernel;               /* NULL = never */
+    scry_nsec kernel_ran, kernel_waited;       /* what the next sample stands for */
+    scry_nsec kernel_ran_at, kernel_waited_at; /* what is counted already ... */
+    bool kernel_seen;                          /* ... if there was a sample before */
+    bool kernel_put_off;                       /* the last sample showed a stack that was moving */
 };
 
 struct target_private {
@@ -80,7 +88,8 @@ struct target_private {
     int ahead_count, ahead_at;     /* how many there are, and which was looked at last */
 
     struct short_paths short_paths;
-    struct native *native; /* NULL unless native frames are asked for */
+    struct native *native;        /* NULL unless native frames are asked for */
+    struct kernel_target *kernel; /* NULL unless it is looked at from inside the kernel */
 };
 
 scry_nsec clock_now(void);
@@ -89,5 +98,15 @@ scry_nsec clock_now(void);
 int known_threads_meet(struct target *t, scry_nsec now);
 void known_threads_name(struct target *t, scry_nsec now);
 void known_threads_done(struct target_private *p);
+void known_thread_free(struct known_thread *k);
+
+/* look.c: list the threads if need be, with their names; forget codes that nobody speaks of any more. Add one thread to the snapshot. */
+int look_meet(struct target *t, scry_nsec now);
+int look_report(struct target *t, const struct look *look, struct known_thread *k);
+
+/* kernel_look.c */
+void kernel_look_mark_codes(const struct kernel_target *k);
+/* A thread has ended; something may still come from it. */
+void kernel_look_keep(struct kernel_target *k, struct known_thread *thread);
 
 #endif

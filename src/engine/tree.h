@@ -13,6 +13,8 @@ struct member {
     bool ended;
     uint32_t scans;          /* it was there */
     bool counted;            /* in the statistics */
+    bool reader_chosen;      /* where its stacks are read */
+    scry_nsec next_collect;  /* when, if in the kernel; since the start */
     scry_nsec held;          /* of its stats: what is accounted for */
     uint32_t process_number; /* REC_NONE = not given yet */
     struct table thread_numbers;

@@ -40,7 +40,8 @@ struct record_values {
     double rate; /* 0 = not given */
     double overhead;
     int blocking;
-    int mode; /* enum mode */
+    int mode;   /* enum mode */
+    int reader; /* enum reader */
     bool subprocesses, gil, idle, nonblocking, native, native_all;
     bool threads, function, nolineno, full_filenames, mark_torn, no_source;
     bool gc, exception;
@@ -476,6 +477,7 @@ static int run(const struct invocation *call, const void *values, struct error *
                 .duration = v->duration,
                 .gil_only = v->gil || v->mode == MODE_GIL,
                 .cpu = v->mode == MODE_CPU,
+                .reader = (enum reader)(v->reader < 0 ? READER_MEMORY : v->reader),
                 .idle = v->idle,
                 .subprocesses = v->subprocesses,
                 .choice =
@@ -526,6 +528,13 @@ static const char *const mode_choices[] = {
     NULL,
 };
 
+static const char *const reader_choices[] = {
+    [READER_MEMORY] = "memory",
+    [READER_KERNEL] = "kernel",
+    [READER_AUTO] = "auto",
+    NULL,
+};
+
 static const struct option options[] = {
     OPTION_PIDS(struct record_values, pids),
     OPTION_NAME(struct record_values, name),
@@ -534,6 +543,17 @@ static const struct option options[] = {
                         "Record the descendants of the process too, also those yet to come"),
     OPTION_BLOCKING(struct record_values, blocking),
     OPTION_NONBLOCKING(struct record_values, nonblocking),
+    {
+        .name = "reader",
+        .argument = "WHERE",
+        .kind = OPT_CHOICE,
+        .offset = offsetof(struct record_values, reader),
+        .choices = reader_choices,
+        .group = "Target",
+        .help = "Where stacks are read: memory, if not given, is from outside; kernel is in the "
+                "middle of the thread, by a program in the kernel (root, Python 3.11 and later), "
+                "which stops nobody and costs a fraction; auto is kernel where that can be had",
+    },
     OPTION_NATIVE(struct record_values, native),
     OPTION_NATIVE_ALL(struct record_values, native_all),
     OPTION_RATE(struct record_values, rate),

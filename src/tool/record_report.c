@@ -201,6 +201,7 @@ int report_stats(const char *path, const struct sampler_stats *stats, struct err
         {"native_missing", stats->native_missing},
         {"processes", stats->processes},
         {"threads", stats->threads},
+        {"processes_read_in_kernel", stats->in_kernel},
         {"own_cpu_ns", stats->own_cpu},
         {"held_ns", stats->held},
         {"last_rate", (uint64_t)(stats->rate + 0.5)},

@@ -14,6 +14,16 @@ def some_python():
     return usable[-1]
 
 
+@pytest.fixture(scope="session")
+def kernel_python():
+    """The same for one whose stacks the kernel can be asked to read."""
+    usable = [
+        p for p in pythons.found() if p.minor >= (3, 11) and not p.root and not p.free_threaded
+    ]
+    assert usable, "no Python of 3.11 or later found"
+    return usable[-1]
+
+
 @pytest.fixture
 def as_root():
     if os.geteuid() != 0:

@@ -81,6 +81,18 @@ def test_code_that_is_never_known_while_it_runs_is_not_missed_by_peeking(
 
 
 @pytest.mark.parametrize("program", grammar.programs(), ids=lambda program: program.name)
+def test_none_that_is_read_in_the_kernel(python, program, scry, tmp_path, totals) -> None:
+    if python.version < (3, 11) or python.free_threaded:
+        return  # not read there
+    with run.running(python, program) as pid:
+        text = run.record(scry, pid, SECONDS, RATE, tmp_path, "--reader", "kernel")
+    verdict = grammar.judge(program, text)
+    totals.samples += verdict.samples
+    assert verdict.samples > 0
+    assert not verdict.impossible, "\n".join(verdict.examples[:10])
+
+
+@pytest.mark.parametrize("program", grammar.programs(), ids=lambda program: program.name)
 def test_none_at_the_highest_rate(python, program, scry, tmp_path, totals) -> None:
     if python.version < (3, 13) or python.debug:
         return  # nothing that is not done at other rates, too

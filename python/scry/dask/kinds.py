@@ -145,7 +145,8 @@ def record(
     own         this process, the client's
     via_nanny   sample a worker from its nanny, if it has one: the recording is there even if the worker crashes
     tasks       note which tasks ran, so that .tasks has the samples of workers by the prefix of their keys
-    options     rate, idle, gil, native, ... as for scry.record()
+    options     rate, idle, gil, native, ... as for scry.record(); but reader is "auto" if not given: where workers run as
+                root, stacks are read by the kernel, which costs a small part
 
     A process that cannot be recorded costs only its own part: a PartialResult warning names it, .errors has the reason.
     """
@@ -155,7 +156,7 @@ def record(
         "nannies": nannies,
         "via_nanny": via_nanny,
         "tasks": tasks,
-        "options": options,
+        "options": {"reader": "auto", **options},
     }
     return Record(path, separate, format, client=client, wanted=wanted, own=own)
 

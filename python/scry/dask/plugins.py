@@ -44,7 +44,7 @@ class _Rotation:
     ) -> None:
         self.folder = os.fspath(folder)
         self.words = ["--rate", str(rate), "--rotate", str(rotate), "--keep", str(keep)]
-        self.words += ["--idle"] * idle
+        self.words += ["--idle"] * idle + ["--reader", "auto"]
         self.process: Any = None
 
     def __getstate__(self) -> dict[str, Any]:

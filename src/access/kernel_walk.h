@@ -1,0 +1,38 @@
+/* Looking at the threads of a process from inside the kernel (BPF): a timer that counts a thread's own time on a CPU runs a small
+ * program in the middle of that thread, which follows a chain of nodes in its memory. Nothing is stopped for longer than that takes,
+ * some microseconds, and nothing can change while it is read; whoever collects the samples has to be awake only now and then.
+ *
+ * Threads are seen only when they run. New threads of the process have their timers from their first instruction. When scry ends, however
+ * it does, the kernel takes timers and program away. */
+#ifndef SCRY_ACCESS_KERNEL_WALK_H
+#define SCRY_ACCESS_KERNEL_WALK_H
+
+#include "access/kernel_walk_wire.h"
+#include "access/process.h"
+
+#define KERNEL_WALK_FASTEST 20000 /* nanoseconds: a shorter period is not to be had */
+
+struct kernel_walk;
+
+/* What is not about the chain (namespace, process) is filled in here. UNSUPPORTED when the kernel or this build of scry
+ * cannot do it, PERMISSION when scry may not. Sampling begins at once. */
+int kernel_walk_open(const struct process *process, const struct kernel_plan *plan,
+                     scry_nsec period, struct kernel_walk **ret_walk, struct error *err);
+void kernel_walk_close(struct kernel_walk *w);
+
+/* Hand over what has come in since; `take` returns 0, or something else to end it. Returns that, or 0. The nodes are valid only meanwhile. */
+int kernel_walk_drain(struct kernel_walk *w,
+                      int (*take)(const struct kernel_sample *sample,
+                                  const struct kernel_node *nodes, void *context),
+                      void *context);
+/* How much of the room for samples the last ones took, from 0 to 1: near 1 there will have been more. */
+double kernel_walk_fullness(const struct kernel_walk *w);
+/* Samples that were lost because nobody took them in time. */
+uint64_t kernel_walk_lost(const struct kernel_walk *w);
+/* The time on a CPU, of all threads, that timers have counted. Far less than what the process had means that it has threads which
+ * end before their timers go off. */
+scry_nsec kernel_walk_ran(const struct kernel_walk *w);
+/* Another period, somewhat off the one it was opened with: so that it never marches in step with what the program does. */
+void kernel_walk_jitter(struct kernel_walk *w, uint64_t *seed);
+
+#endif

@@ -1,0 +1,75 @@
+/* What kernel_walk.c and its program in the kernel (kernel_walk.bpf.c) have in common; compiled for both. */
+#ifndef SCRY_ACCESS_KERNEL_WALK_WIRE_H
+#define SCRY_ACCESS_KERNEL_WALK_WIRE_H
+
+#include <linux/types.h>
+
+#define KERNEL_WALK_NODES 2048 /* the longest chain that is followed; a power of 2 */
+#define KERNEL_WALK_SPAN  96   /* bytes of a node that can be looked at */
+#define KERNEL_WALK_HEADS 4
+#define KERNEL_WALK_ROOM  (1 << 20) /* bytes, for samples that wait to be collected; a power of 2 */
+#define KERNEL_WALK_NONE  (-1)
+
+/* What to follow. Offsets are KERNEL_WALK_NONE where there is nothing of the kind. */
+struct kernel_plan {
+    /* The pid namespace whose thread ids the target knows. */
+    __u64 ns_dev, ns_ino;
+    __u32 tgid; /* in it */
+    __u32 thin; /* only one of so many times that a timer goes off is looked, at random */
+    /* Records, one for each thread, in lists: where the pointers to their first ones stand (0 = no more lists), the
+     * pointer to the next record, and the word that is the thread's id. */
+    __s32 record_next, record_key;
+    __u64 heads[KERNEL_WALK_HEADS];
+    /* The pointer to a thread's first node stands in its record; or in what the pointer there points at, with a pointer to
+     * another such thing behind it, which points at a node further down the chain. */
+    __s32 record_first, first_via;
+    /* In a node: the next one, what it is of, which place in that, of which kind it is (a byte), whether it is where a chain may
+     * end (a byte). `span` bytes of a node have all of these. */
+    __s32 node_next, node_what, node_where, node_kind, node_may_end;
+    __u32 span;
+    __u32 kind_hidden; /* nodes of this kind or a later one are followed but not told of */
+    __u64 what_tags;   /* bits of node_what that are no part of the address */
+    __s32 what_begin;  /* places begin so far behind `what`; one before that has not begun */
+    /* What tells one thing that a node is of from another at the same address: a number in it; or where it has none, `mark_words` words from
+     * mark_at on, the word of which mark_deep counts being a pointer to something whose word at mark_deep_at is taken, too. */
+    __s32 mark_number, mark_at, mark_deep, mark_deep_at;
+    /* An address that holds the record of the thread that has the lock, and one that says (an int) whether anybody has
+     * it; 0 = unknown. */
+    __u64 holder_at, locked_at;
+};
+
+#define KERNEL_WALK_MARK_WORDS 4
+
+#define KERNEL_WALK_FAULT  1u /* something could not be read */
+#define KERNEL_WALK_CUT    2u /* the chain is longer than can be followed */
+#define KERNEL_WALK_HIDDEN 4u /* it ends in a hidden node */
+#define KERNEL_WALK_MAY    8u /* it ends in a node where it may */
+#define KERNEL_WALK_HOLDS  16u
+#define KERNEL_WALK_BROKEN 32u /* it does not lead where it should */
+
+struct kernel_node {
+    __u64 addr, what, where, mark;
+};
+
+/* What comes back; followed by `count` nodes. */
+struct kernel_sample {
+    __u64 time;   /* CLOCK_MONOTONIC */
+    __u64 record; /* the thread's */
+    __u64 period; /* the time on a CPU it stands for */
+    __u64 ran;    /* on a CPU, since the thread began, as of the last tick */
+    __u64 waited; /* for a CPU, since the thread began */
+    __u32 tid;    /* in the namespace */
+    __u32 flags;
+    __u32 count;
+    __u32 reserved;
+};
+
+/* Both must come to the same. */
+static inline __attribute__((always_inline)) __u64 kernel_mark_mix(__u64 mark, __u64 word)
+{
+    mark ^= word;
+    mark *= 0x9e3779b97f4a7c15ULL;
+    return mark ^ (mark >> 29);
+}
+
+#endif

@@ -1,0 +1,37 @@
+/* Looking at a process from inside the kernel (access/kernel_walk.h), in place of target_look(): what its threads did is collected now and
+ * then. */
+#ifndef SCRY_ENGINE_KERNEL_LOOK_H
+#define SCRY_ENGINE_KERNEL_LOOK_H
+
+#include "engine/target.h"
+
+/* One look at one thread. */
+struct kernel_seen {
+    const struct snapshot *snapshot; /* of this thread alone; valid only meanwhile */
+    scry_nsec when;                  /* by CLOCK_MONOTONIC; never before the one before */
+    scry_nsec ran;                   /* the time on a CPU it stands for */
+    scry_nsec waited;                /* and the time it was ready to run but had no CPU */
+};
+
+/* Begin: each thread is looked at whenever it has run for `period`. UNSUPPORTED, PERMISSION, GONE. */
+int target_kernel_begin(struct target *t, scry_nsec period, struct error *err);
+bool target_kernel_runs(const struct target *t);
+void target_kernel_end(struct target *t);
+
+/* What was seen since. Threads are chosen as by target_look(), as far as `look` speaks of which ones. `take` returns 0 or an error. When the process
+ * cannot be asked any more, that is told after all is handed over. */
+int target_kernel_collect(struct target *t, const struct look *look,
+                          int (*take)(const struct kernel_seen *seen, void *context),
+                          void *context);
+
+/* Looks that were lost because nobody collected them in time, since it was last asked. */
+uint64_t target_kernel_lost(struct target *t);
+/* This process has to be looked at from outside after all: functions come and go too fast to be asked for their names, or
+ * threads so fast that many end before their timers go off. */
+bool target_kernel_fails(const struct target *t);
+/* Its stacks are so deep that looking from outside, which is slower but takes nothing from the threads, is kinder. */
+bool target_kernel_is_dear(const struct target *t);
+/* How often to collect, per second. */
+double target_kernel_pace(const struct target *t);
+
+#endif

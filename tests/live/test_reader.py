@@ -1,0 +1,299 @@
+"""`record --reader`: stacks read inside the kernel, in the middle of their threads, and when they are not."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+import harness
+import pytest
+from test_mode import microseconds_in
+from test_record import raw_stacks, recording, until_seen
+
+pytestmark = pytest.mark.one_of_each
+
+KERNEL = ("--reader", "kernel")
+SINCE = (3, 11)
+READ_THERE = pytest.mark.pythons(since=SINCE)
+
+
+def recorded(pid, tmp_path, *flags, seconds=1):
+    """Stacks and statistics."""
+    out, stats = tmp_path / "out.txt", tmp_path / "stats.json"
+    words = ["-p", pid, "-d", seconds, "-f", "raw", "-o", out, "--stats", stats]
+    harness.scry("record", *words, *flags)
+    return raw_stacks(out), json.loads(stats.read_text())
+
+
+def refused(pid, tmp_path, *flags):
+    out = tmp_path / "refused.txt"
+    done = harness.scry("record", "-p", pid, "-d", 1, "-o", out, *flags, check=False)
+    assert not out.exists()
+    return done
+
+
+def functions(stacks):
+    return {frame.split(" (")[0] for stack in stacks for frame in stack}
+
+
+@contextlib.contextmanager
+def running(python, code, *words):
+    """A program that prints one line when it is ready and goes on until it is killed."""
+    with subprocess.Popen(
+        python.argv("-c", code, *words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout.readline()
+            yield process
+        finally:
+            process.kill()
+
+
+@READ_THERE
+def test_shares_are_those_of_the_targets_own_clock(python, tmp_path):
+    with harness.run_target(python, "work.py") as target:
+        stacks, stats = recorded(target.pid, tmp_path, "-r", "1000", *KERNEL, seconds=2)
+        target.release()
+        spent = json.loads(target.read_line())
+    assert stats["processes_read_in_kernel"] == 1, stats
+    assert stats["stops"] == stats["torn"] == 0, stats
+    counts = {
+        name: sum(n for stack, n in stacks.items() if any(f.startswith(name + " (") for f in stack))
+        for name in spent
+    }
+    share = spent["heavy"] / (spent["heavy"] + spent["light"])
+    assert counts["heavy"] / (counts["heavy"] + counts["light"]) == pytest.approx(share, abs=0.06)
+    assert set(functions(stacks)) >= {"work", "heavy", "light"}
+
+
+@READ_THERE
+def test_cpu_time_is_that_of_the_targets_clocks(python, tmp_path):
+    """Threads that begin while it is recorded, by their own names."""
+    out = tmp_path / "run.scry"
+    with harness.run_target(python, "cpu_time.py", "small", "large") as target:
+        args = ["-p", target.pid, "--mode", "cpu", "-r", "1000", "-f", "scry", "-o", out, *KERNEL]
+        with recording(*args) as process:
+            target.release()
+            spent = json.loads(target.read_line())
+            assert target.process.wait() == 0
+            assert process.wait(timeout=harness.PATIENCE) == 0, process.stderr.read()
+    text = out.with_suffix(".txt")
+    harness.scry("convert", "-f", "raw", "--threads", "-o", text, out)
+    stacks = raw_stacks(text)
+    for name in ("small", "large"):
+        assert microseconds_in(stacks, name) / 1e6 == pytest.approx(spent[name][0], rel=0.15), (
+            stacks
+        )
+        assert any(name in frame for stack in stacks for frame in stack[:1]), stacks
+
+
+@pytest.mark.pythons(until=(3, 10))
+def test_older_pythons_are_read_from_outside(python, tmp_path):
+    with harness.run_target(python, "work.py") as target:
+        done = refused(target.pid, tmp_path, *KERNEL)
+        assert done.returncode == 1
+        assert "--reader memory" in done.stderr and "3.11" in done.stderr
+        stacks, stats = recorded(target.pid, tmp_path, "--reader", "auto", seconds=0.5)
+    assert stats["processes_read_in_kernel"] == 0
+    assert "work" in functions(stacks)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--native",),
+        ("--idle",),
+        ("--gc",),
+        ("--overhead", "1"),
+        ("--rate", "20000"),
+        ("--blocking", "always"),
+    ],
+)
+def test_what_cannot_be_had_there_is_refused_or_read_from_outside(flags, kernel_python, tmp_path):
+    with harness.run_target(kernel_python, "work.py") as target:
+        done = refused(target.pid, tmp_path, *flags, *KERNEL)
+        assert done.returncode == 2, done.stderr
+        assert "kernel" in done.stderr
+        _, stats = recorded(target.pid, tmp_path, "--reader", "auto", *flags, seconds=0.3)
+    assert stats["processes_read_in_kernel"] == 0
+
+
+def test_without_privilege_it_says_what_is_missing(as_root):
+    """A user who may look into his own process from outside, but may not load programs into the kernel."""
+    nobody = {"user": 65534, "group": 65534, "extra_groups": []}
+    python = os.path.realpath(sys.executable)
+    with tempfile.TemporaryDirectory() as folder:
+        # pytest's folders are closed to others.
+        os.chmod(folder, 0o777)
+        binary = shutil.copy(harness.scry_binary(), folder)
+        code = "print('ready', flush=True)\nwhile True: pass"
+        argv = [python, "-S", "-c", code]
+        with subprocess.Popen(argv, stdout=subprocess.PIPE, cwd="/", **nobody) as process:
+            try:
+                assert process.stdout.readline()
+                words = ["record", "-p", process.pid, "-d", "0.2", "-f", "raw", "-o", "-"]
+                nobody["binary"] = binary
+                done = harness.scry(*words, *KERNEL, check=False, **nobody)
+                assert done.returncode == 1
+                assert "CAP_BPF" in done.stderr
+                assert "<module>" in harness.scry(*words, "--reader", "auto", **nobody).stdout
+            finally:
+                process.kill()
+
+
+CHURN = """
+import threading, time
+def brief():
+    until = time.thread_time() + 0.0002
+    while time.thread_time() < until:
+        pass
+def start():
+    thread = threading.Thread(target=brief)
+    thread.start()
+    thread.join()
+print("ready", flush=True)
+while True:
+    start()
+"""
+
+
+@READ_THERE
+def test_threads_too_brief_for_their_timers_are_not_missed(python, tmp_path):
+    """Their time is in the account of the process but in no sample: then it is looked from outside."""
+    with running(python, CHURN) as process:
+        stacks, stats = recorded(process.pid, tmp_path, "-r", "200", *KERNEL, seconds=3)
+    assert stats["processes_read_in_kernel"] == 0
+    assert "brief" in functions(stacks)
+
+
+MADE = """
+def make(n):
+    made = {}
+    exec(f"def made_{n}():\\n    for i in range(300): pass", made)
+    made[f"made_{n}"]()
+print("ready", flush=True)
+n = 0
+while True:
+    make(n)
+    n += 1
+"""
+
+
+@READ_THERE
+def test_functions_that_come_and_go_are_not_missed(python, tmp_path):
+    """Gone before they can be asked for their names: then it is looked from outside, and none gets the name of another."""
+    with running(python, MADE) as process:
+        stacks, stats = recorded(process.pid, tmp_path, "-r", "500", *KERNEL, seconds=3)
+    assert stats["processes_read_in_kernel"] == 0
+    names = functions(stacks)
+    assert sum(name.startswith("made_") for name in names) > 3, names
+
+
+@READ_THERE
+def test_a_deep_stack_is_whole(python, tmp_path):
+    code = """
+import sys
+def down(n):
+    if n:
+        return down(n - 1)
+    print("ready", flush=True)
+    while True:
+        pass
+sys.setrecursionlimit(5000)
+down(900)
+"""
+    with running(python, code) as process:
+        stacks, _ = recorded(process.pid, tmp_path, *KERNEL, seconds=0.5)
+    assert {len(stack) for stack in stacks} == {902}
+
+
+def test_a_deep_stack_is_read_from_outside_if_that_is_kinder(kernel_python, tmp_path):
+    with running(
+        kernel_python,
+        """
+def down(n):
+    if n:
+        return down(n - 1)
+    print("ready", flush=True)
+    while True:
+        pass
+down(600)
+""",
+    ) as process:
+        flags = ("-r", "1000", "--reader", "auto")
+        stacks, stats = recorded(process.pid, tmp_path, *flags, seconds=1.5)
+    assert stats["processes_read_in_kernel"] == 0
+    assert {len(stack) for stack in stacks} == {602}
+
+
+def test_threads_are_chosen_by_name(kernel_python, tmp_path):
+    with harness.run_target(kernel_python, "cpu_time.py", "small", "large") as target:
+        out = tmp_path / "out.txt"
+        args = ["-p", target.pid, "-f", "raw", "-o", out, "--thread", "large", "-r", "500", *KERNEL]
+        with recording(*args) as process:
+            target.release()
+            assert target.process.wait() == 0
+            assert process.wait(timeout=harness.PATIENCE) == 0
+    names = functions(raw_stacks(out))
+    assert "large" in names and "small" not in names
+
+
+def test_the_holder_of_the_lock_is_known(kernel_python, tmp_path):
+    with harness.run_target(kernel_python, "work.py") as target:
+        stacks, stats = recorded(target.pid, tmp_path, "--gil", "-r", "500", *KERNEL)
+    assert stats["processes_read_in_kernel"] == 1
+    assert "heavy" in functions(stacks)
+
+
+def test_it_is_flushed_on_request_and_outlives_kill(kernel_python, tmp_path):
+    out = tmp_path / "out.txt"
+    with harness.run_target(kernel_python, "work.py") as target:
+        with recording("-p", target.pid, "-f", "raw", "-o", out, *KERNEL) as process:
+            until_seen(process, out, "heavy (")
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        target.release()
+        assert json.loads(target.read_line())
+        assert target.process.wait(timeout=harness.PATIENCE) == 0
+
+
+def test_a_tree_is_read_there_too(kernel_python, tmp_path):
+    code = """
+import subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", "def of_child():\\n    while True: pass\\nof_child()"])
+print("ready", flush=True)
+try:
+    def of_parent():
+        while not sys.stdin.closed:
+            sum(range(1000))
+    of_parent()
+finally:
+    child.kill()
+"""
+    with running(kernel_python, code) as process:
+        stacks, stats = recorded(process.pid, tmp_path, "-s", *KERNEL, seconds=2)
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=harness.PATIENCE)
+    assert stats["processes_read_in_kernel"] == 2
+    assert functions(stacks) >= {"of_parent", "of_child"}
+
+
+def test_in_a_pid_namespace_of_its_own(as_root, tmp_path):
+    """Its threads have other ids there than here."""
+    code = "import os\nprint(os.getpid(), flush=True)\ndef inside():\n  while True: pass\ninside()"
+    argv = ["unshare", "--pid", "--fork", "--kill-child", sys.executable, "-c", code]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout.readline() == "1\n"
+            with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
+                pid = int(file.read().split()[0])
+            stacks, stats = recorded(pid, tmp_path, *KERNEL)
+            os.kill(pid, signal.SIGKILL)
+        finally:
+            process.kill()
+    assert stats["processes_read_in_kernel"] == 1
+    assert "inside" in functions(stacks)
