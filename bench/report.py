@@ -404,24 +404,30 @@ def report_dump(records: Records, out: Path) -> list[str]:
     return lines + matrix(records, "tool", lambda r: r["milliseconds"], number)
 
 
+def cell(value: float | None) -> str:
+    return "" if value is None else f"{value:,.3f}"
+
+
 def report_calls(records: Records, out: Path) -> list[str]:
     lines = [
-        "System calls per sample, seen by strace, at 1000 Hz asked (py-spy 100); the start is not counted:",
+        "System calls per sample, seen by strace, at 1000 Hz asked (py-spy 100); the start is not counted. scry also counts its",
+        "reads of memory itself, without strace, which makes each of them so slow that more threads have to be stopped:",
         "",
     ]
-    columns = ["reads", "writes", "stops", "proc", "all"]
+    columns = ["reads", "counted", "writes", "stops", "proc", "all"]
     for target in names(records, "target"):
         here = [r for r in good(records) if r["target"] == target]
         lines += [f"`{target}`:", ""]
         head = [
             "tool",
             "memory reads",
+            "by its own count",
             "writes into the target",
             "stops of a thread",
             "reads of /proc",
             "all",
         ]
-        lines += table(head, [[r["tool"], *(f"{r[c]:,.3f}" for c in columns)] for r in here])
+        lines += table(head, [[r["tool"], *(cell(r.get(c)) for c in columns)] for r in here])
     return lines
 
 

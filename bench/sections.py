@@ -58,6 +58,10 @@ class Session:
         names = self.targets or (quick if self.quick else full)
         return [workload.KINDS[name] for name in names]
 
+    def able(self, rate: int) -> list[Tool]:
+        """Those that may be asked for so many samples a second."""
+        return [tool for tool in self.tools if rate <= tool.fastest]
+
     def by_name(self, *names: str) -> list[Tool]:
         return [tool for tool in self.tools if tool.name in names]
 
@@ -151,7 +155,7 @@ def rate(session: Session) -> None:
         with session.targets_of(kind, session.tools) as stable:
             for rep in range(session.reps):
                 for hertz in asked:
-                    for tool in session.turns(rep, session.tools):
+                    for tool in session.turns(rep, session.able(hertz)):
                         with stable.use(tool.python.id) as target:
                             ask = ask_of(session, tool, target, hertz, seconds)
                             outcome, stolen = session.quiet.measure(
@@ -177,7 +181,7 @@ def cpu(session: Session) -> None:
         with session.targets_of(kind, session.tools) as stable:
             for rep in range(session.reps):
                 for hertz in asked:
-                    for tool in session.turns(rep, session.tools):
+                    for tool in session.turns(rep, session.able(hertz)):
                         runs = []
                         for seconds in (short, long):
                             with stable.use(tool.python.id) as target:
@@ -277,7 +281,10 @@ def slowdown(session: Session) -> None:
 
 
 # target, Hz asked, how many pairs for each profiler that is wanted
-PAIRED = [("native160", 100, {"scry": 20, "py-spy": 3}), ("busy", 1_000, {"scry": 40, "py-spy": 3})]
+PAIRED = [
+    ("native160", 100, {"scry": 20, "scry --reader kernel": 20, "py-spy": 3}),
+    ("busy", 1_000, {"scry": 40, "scry --reader kernel": 40, "py-spy": 3}),
+]
 
 
 def paired(session: Session) -> None:
@@ -427,7 +434,7 @@ def memory(session: Session) -> None:
     """Resident memory of the profiler over ten million samples, or as many as it makes in the time given."""
     wanted, limit = (200_000, 5) if session.quick else (10_000_000, 150)
     for kind in session.choose(["deep20"], ["deep20"]):
-        for tool in session.tools:
+        for tool in session.able(200_000):
             with workload.running(kind, tool.python, session.folder) as target:
                 probe = tools.profile(tool, ask_of(session, tool, target, 200_000, 1))
                 speed = probe.samples / probe.seconds if probe.seconds else 0
@@ -575,7 +582,21 @@ def calls(session: Session) -> None:
                         _put_apart(target.pid)
                         ask = ask_of(session, tool, target, hertz, seconds, by_itself=True)
                         runs.append(_traced(session, tool, ask))
-                _note_calls(session, tool, kind.name, hertz, runs)
+                counted = _counted_reads(session, tool, stable, (short, long))
+                _note_calls(session, tool, kind.name, hertz, runs, counted)
+
+
+def _counted_reads(
+    session: Session, tool: Tool, stable: Stable, lengths: tuple[int, int]
+) -> float | None:
+    """The reads per sample that scry counts itself. strace makes each last so much longer that it must look otherwise."""
+    if not isinstance(tool, tools.Scry):
+        return None
+    runs = []
+    for seconds in lengths:
+        with stable.use(tool.python.id) as target:
+            runs.append(tools.profile(tool, ask_of(session, tool, target, 1_000, seconds)))
+    return (runs[1].memory_reads - runs[0].memory_reads) / max(1, runs[1].samples - runs[0].samples)
 
 
 def _cpus() -> list[int]:
@@ -614,6 +635,7 @@ def _note_calls(
     target: str,
     hertz: int,
     runs: list[tuple[tools.Outcome, dict[str, int]]],
+    counted: float | None,
 ) -> None:
     (one, fewer), (two, more) = runs
     samples = two.samples - one.samples
@@ -630,6 +652,7 @@ def _note_calls(
         rate=hertz,
         samples=samples,
         reads=total("process_vm_readv", "pread64 mem", "read mem", "preadv mem"),
+        counted=counted,
         writes=total("process_vm_writev", "PTRACE_POKEDATA", "pwrite64 mem"),
         stops=total("PTRACE_INTERRUPT", "PTRACE_ATTACH"),
         proc=sum(v for k, v in per.items() if " " in k and not k.endswith(" mem")),

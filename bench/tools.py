@@ -51,6 +51,7 @@ class Outcome:
     processes: int = 0  # that it saw
     stops: int = 0  # of threads, where the tool says so
     median_stop_us: float = 0.0
+    memory_reads: int = 0  # system calls that read the target's memory, where the tool says so
     cpu: float = 0.0  # of the profiler and its children, from start to end
     wall: float = 0.0
     peak_kb: int = 0
@@ -65,6 +66,7 @@ class Tool:
     program = ""
     ends_itself = True  # it counts wall time; otherwise it is interrupted
     warm = 0.8  # seconds after which it surely samples
+    fastest = 1_000_000  # samples a second that it may be asked for
 
     def __init__(self, python: pythons.Python) -> None:
         self.python = python
@@ -126,6 +128,7 @@ class Scry(Tool):
         outcome.ticks, outcome.missed = stats["ticks"], stats["missed"]
         outcome.processes = stats["processes"]
         outcome.stops, outcome.median_stop_us = stats["stops"], stats["median_stop_ns"] / 1000
+        outcome.memory_reads = stats["memory_reads"]
         outcome.seconds = stats["elapsed_ns"] / 1e9
 
     def text(self, ask: Ask) -> str:
@@ -136,6 +139,12 @@ class Scry(Tool):
 class ScryNonblocking(Scry):
     name = "scry --nonblocking"
     options = ("--nonblocking",)
+
+
+class ScryKernel(Scry):
+    name = "scry --reader kernel"
+    options = ("--reader", "kernel")
+    fastest = 10_000
 
 
 class ScryAlways(Scry):
@@ -348,7 +357,7 @@ def all_tools() -> list[Tool]:
     newest, older = choose_python((3, 99)), choose_python((3, 14))
     if newest is None:
         raise SystemExit("bench: no Python from 3.11 on was found; try ./dev pythons")
-    tools: list[Tool] = [Scry(newest), ScryNonblocking(newest)]
+    tools: list[Tool] = [Scry(newest), ScryNonblocking(newest), ScryKernel(newest)]
     py_spy = PySpy(newest)
     if os.access(py_spy.program, os.X_OK):
         tools += [py_spy, PySpyNonblocking(newest)]

@@ -21,6 +21,7 @@ import hashlib
 import itertools
 import json
 import os
+import re
 import signal
 import statistics
 import subprocess
@@ -28,7 +29,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -75,12 +76,35 @@ def cpu_seconds(pid: int) -> float:
     return time.clock_gettime((~pid << 3) | 2)
 
 
+def kernel_seconds(pid: int) -> float:
+    """What the programs that this process has loaded into the kernel have taken there, in the time of those they look at."""
+    total = 0
+    for info in Path(f"/proc/{pid}/fdinfo").iterdir():
+        with suppress(OSError):
+            found = re.search(r"^run_time_ns:\s*(\d+)", info.read_text(), re.MULTILINE)
+            total += int(found[1]) if found else 0
+    return total / 1e9
+
+
+@contextmanager
+def kernel_counts() -> Iterator[None]:
+    """The kernel counts that only if it is told to."""
+    switch = Path("/proc/sys/kernel/bpf_stats_enabled")
+    before = switch.read_text()
+    switch.write_text("1")
+    try:
+        yield
+    finally:
+        switch.write_text(before)
+
+
 def once(days: int, block: Any, pids: list[int], parents: list[int]) -> Run:
     """The time of the computation alone: what a block costs at its begin and end is not it."""
     graph = table(days).shuffle("id").groupby("name").x.mean()
     with block:
         recorders = clusters.scry_processes(*parents)
         own, cpu = list(map(cpu_seconds, recorders)), sum(map(cpu_seconds, pids))
+        inside = sum(map(kernel_seconds, recorders))
         begun = time.perf_counter()
         graph.compute()
         wall = time.perf_counter() - begun
@@ -88,6 +112,7 @@ def once(days: int, block: Any, pids: list[int], parents: list[int]) -> Run:
             "wall": wall,
             "cpu": sum(map(cpu_seconds, pids)) - cpu,
             "scry": [cpu_seconds(pid) - before for pid, before in zip(recorders, own)],
+            "kernel": sum(map(kernel_seconds, recorders)) - inside,
         }
 
 
@@ -127,7 +152,7 @@ def measure(found: list[Run], minutes: float, days: int) -> None:
     end = time.monotonic() + 60 * minutes
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        with clusters.started(folder, 2) as cluster, cluster.client() as client:
+        with clusters.started(folder, 2) as cluster, cluster.client() as client, kernel_counts():
             pids = [cluster.processes[0].pid, *client.run(os.getpid).values()]
             parents = [process.pid for process in cluster.processes]
             for way in (*ORDER[:1] * WARM_UP, *OTHERS[:2]):
@@ -208,10 +233,17 @@ def written(rows: list[list[Run]], days: int) -> str:
     share = statistics.median(sum(run["scry"]) / run["wall"] for run in recorded)
     looks = statistics.median(sum(run["scry"]) / len(run["scry"]) / run["wall"] for run in recorded)
     stolen = statistics.mean(run["stolen"] for run in runs)
+    inside = statistics.median(run["kernel"] / run["wall"] for run in recorded)
+    cores = os.cpu_count() or 1
+    account = statistics.median(
+        (sum(run["scry"]) + run["kernel"]) / run["wall"] / cores for run in recorded
+    )
     lines += [
         "",
         f"Of the CPU time that was wanted the host of this virtual machine gave {stolen:.1%} to others.",
-        f"The {len(recorded[0]['scry'])} recorders took {share:.1%} of one CPU, all together: {looks / 100 * 1e6:.0f} µs for a look at all threads of a process.",
+        f"The {len(recorded[0]['scry'])} recorders took {share:.2%} of one CPU, all together: {looks / 100 * 1e6:.0f} µs for a look at all threads of a process.",
+        f"Their program in the kernel took {inside:.2%} of one CPU from the workers. Both together are **{account:.2%} of the {cores} CPUs**, which is what",
+        "recording takes away from a computation that wants all of them, but for the timers' interrupts themselves.",
     ]
     return "\n".join(lines) + "\n"
 

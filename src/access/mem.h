@@ -26,6 +26,7 @@ struct mem_ops {
 /* First member of each backend's own struct. */
 struct mem {
     const struct mem_ops *ops;
+    uint64_t calls; /* system calls that it took so far; counted by the live one */
 };
 
 /* All of it or nothing: 0, -SCRY_E_READ, -SCRY_E_GONE or -SCRY_E_PERMISSION. */

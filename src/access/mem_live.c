@@ -85,6 +85,7 @@ static int proc_mem_readv(struct mem_live *m, const struct mem_range *ranges, in
 {
     for (int i = 0; i < count; i++) {
         bool gone = false;
+        m->mem.calls++;
         if (!proc_mem_read(m->mem_fd, &ranges[i], &gone))
             return gone ? -SCRY_E_GONE : i;
     }
@@ -125,6 +126,7 @@ static int live_readv(struct mem *mem, const struct mem_range *ranges, int count
             return rest < 0 ? rest : done + rest;
         }
         int got = vm_read_batch(m->tid, ranges + done, n);
+        m->mem.calls++;
         if (got < 0) {
             int rc = got == -ESRCH ? switch_thread(m) : switch_to_proc_mem(m);
             if (rc)

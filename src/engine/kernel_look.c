@@ -309,6 +309,7 @@ int target_kernel_collect(struct target *t, const struct look *look,
     k->take = take;
     k->context = context;
     int r = kernel_walk_drain(k->walk, take_sample, k);
+    t->stats.memory_calls = t->private->ahead_mem->under->calls;
     choose_pace(k);
     check_account(k);
     if (now - k->jittered >= JITTER_EVERY) {

@@ -948,6 +948,7 @@ int target_look(struct target *t, const struct look *look, const struct snapshot
         if (r == 0)
             r = threads_added(t, &plan, now) ? LOOK_AGAIN : carry_out(t, look, &plan);
     }
+    t->stats.memory_calls = p->ahead_mem->under->calls;
     if (r == LOOK_AGAIN)
         r = 0;
     if (r < 0)

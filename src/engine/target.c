@@ -116,6 +116,7 @@ void target_stats_add(struct target_stats *to, const struct target_stats *from)
     to->peeked += from->peeked;
     to->moved += from->moved;
     to->missed += from->missed;
+    to->memory_calls += from->memory_calls;
     to->stops += from->stops;
     to->stop_time += from->stop_time;
     to->held += from->held;

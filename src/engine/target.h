@@ -18,14 +18,15 @@ enum blocking {
 
 /* How the stacks were come by. */
 struct target_stats {
-    uint64_t reads;      /* stacks read: by peeking or from a stopped thread */
-    uint64_t reused;     /* threads that had not run: no read */
-    uint64_t peeked;     /* stacks read from a thread that may run, and proved */
-    uint64_t moved;      /* peeks that found the stack changing */
-    uint64_t missed;     /* peeks that had guessed wrong where to read */
-    uint64_t stops;      /* threads stopped */
-    scry_nsec stop_time; /* for how long at most, from the request on, all together */
-    scry_nsec held;      /* for how long they were seen to stand, and the stop's own cost */
+    uint64_t reads;        /* stacks read: by peeking or from a stopped thread */
+    uint64_t reused;       /* threads that had not run: no read */
+    uint64_t peeked;       /* stacks read from a thread that may run, and proved */
+    uint64_t moved;        /* peeks that found the stack changing */
+    uint64_t missed;       /* peeks that had guessed wrong where to read */
+    uint64_t memory_calls; /* system calls that read memory, those of opening it included */
+    uint64_t stops;        /* threads stopped */
+    scry_nsec stop_time;   /* for how long at most, from the request on, all together */
+    scry_nsec held;        /* for how long they were seen to stand, and the stop's own cost */
     uint32_t
         stop_times[STOP_BUCKETS]; /* a histogram of it; the last bucket is all that is longer */
 };

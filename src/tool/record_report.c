@@ -210,6 +210,7 @@ int report_stats(const char *path, const struct sampler_stats *stats, struct err
         {"stacks_peeked", stats->looks.peeked},
         {"peeks_moved", stats->looks.moved},
         {"peeks_guessed_wrong", stats->looks.missed},
+        {"memory_reads", stats->looks.memory_calls},
         {"stops", stats->looks.stops},
         {"stop_time_ns", stats->looks.stop_time},
         {"median_stop_ns", target_stats_median_stop(&stats->looks)},

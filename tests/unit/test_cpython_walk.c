@@ -420,7 +420,7 @@ static void code_that_is_replaced_while_it_is_read_gets_its_own_names(void **sta
             const struct py_code *got;
             fake_interp_init(&i, l);
             scry_addr code = fake_code(&i, "<made>", "first", 1);
-            struct changing_mem m = {{&ops}, i.f.mem, reads, &i, code};
+            struct changing_mem m = {{.ops = &ops}, i.f.mem, reads, &i, code};
             i.py.codes.view.mem = &m.mem;
             assert_int_equal(code_cache_get(&i.py.codes, &code, 1, NULL, &got), 0);
             if (m.reads_left >= 0)
