@@ -23,7 +23,6 @@
     4 /* times what threads may owe: then it is looked whether all is accounted for, ... */
 #define ACCOUNT_EXACT 32  /* ... and then more exactly */
 #define NODE_PRICE    200 /* nanoseconds a node takes, about */
-#define PRICE_MOST    0.01
 #define PRICE_MEMORY  64
 
 struct kernel_target {
@@ -294,9 +293,9 @@ static void check_account(struct kernel_target *k)
     }
 }
 
-bool target_kernel_is_dear(const struct target *t)
+double target_kernel_price(const struct target *t)
 {
-    return t->private->kernel->price > PRICE_MOST;
+    return t->private->kernel->price;
 }
 
 int target_kernel_collect(struct target *t, const struct look *look,

@@ -26,6 +26,8 @@
 #define REST          (20 * 1000 * 1000ULL)
 #define LONGEST_NAP   (50 * 1000 * 1000ULL)
 #define COLLECT_NAP   (2 * LONGEST_NAP)
+#define PRICE_MOST    0.01             /* of a thread's time for reading its stack in the kernel */
+#define PRICE_EVER    0.5              /* whoever asks for it: it may be a trap */
 #define COLLECTOR_KEY (UINT64_MAX - 1) /* no frame has it */
 #define OWED_NAP      (1000 * 1000ULL) /* while a thread that was told to stop has yet to be let go */
 
@@ -569,8 +571,8 @@ static int collect_member(struct sampler *s, struct member *m, scry_nsec time)
         return r;
     m->ended = r == -SCRY_E_GONE || (r < 0 && process_space_lost(m->target->process));
     s->stats.errors += r < 0 && !m->ended;
-    if (target_kernel_fails(m->target) ||
-        (s->options.reader == READER_AUTO && target_kernel_is_dear(m->target))) {
+    double most = s->options.reader == READER_AUTO ? PRICE_MOST : PRICE_EVER;
+    if (target_kernel_fails(m->target) || target_kernel_price(m->target) > most) {
         target_kernel_end(m->target);
         s->collects = false;
     }
