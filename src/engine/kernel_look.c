@@ -276,13 +276,13 @@ static void choose_pace(struct kernel_target *k)
     k->gone_now = false;
 }
 
-/* Is the time that the process ran accounted for? Some always is not: of each thread what comes after its timer last went off. The longer
+/* Is the time that the process ran accounted for? Some always is not: of each thread what comes after its timer last went off, or after the tick before. The longer
  * one waits the more exactly it is known. */
 static void check_account(struct kernel_target *k)
 {
     const struct target_private *p = k->target->private;
     scry_nsec cpu = process_cpu_time(k->target->process), ran = kernel_walk_ran(k->walk);
-    scry_nsec owed = 2 * k->period * (p->tasks.count + 1), spent = cpu - k->cpu;
+    scry_nsec owed = (2 * k->period + TICK) * (p->tasks.count + 1), spent = cpu - k->cpu;
     if (!cpu || !k->cpu || spent < ACCOUNT_FIRST * owed)
         return;
     bool exact = spent >= ACCOUNT_EXACT * owed;
