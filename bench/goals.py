@@ -186,7 +186,7 @@ def calls_goals(records: Records) -> list[Goal]:
     if plain:
         goals += limit_goal(
             "memory reads per sample, one busy thread, to 900 deep, as scry counts them",
-            max(r["counted"] for r in plain if r["counted"] is not None),
+            max(r.get("counted") or r["reads"] for r in plain),
             1.5,
             report.number,
         )

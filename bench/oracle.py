@@ -4,7 +4,7 @@
     python bench/oracle.py --quick           a few minutes, to see that it works
     python bench/oracle.py possible          only the first part; the other keeps its last figures
 
-The programs and their grammars are those of tests/oracle. Two parts:
+The programs and their grammars are those of tests/oracle. Three parts:
 
 possible    default options at a high rate, every program on every interpreter, round after round until enough samples
             are accepted; every one is checked against the grammar.
@@ -12,6 +12,7 @@ shares      the distribution of stacks with default options, and with --nonblock
             All of them take turns on one running program. The distance is the total variation; the noise floor is the
             distance between two references of the same length. Each distance is the mean over all pairs of turns, so
             that one lucky turn does not decide. Without bias the ratio to the noise floor is 1.
+kernel      both of `--reader kernel`: stacks that the program cannot have, and the shares against the same reference.
 """
 
 from __future__ import annotations
@@ -256,7 +257,73 @@ def compare_all(work: Pairs, seconds: float, turns: int, folder: Path) -> list[s
     return lines + report.table(head, kept.sorted()) + failures
 
 
-HEADS = {"possible": "## Possible stacks", "shares": "## Shares"}
+def in_kernel(
+    python: pythons.Python, program: grammar.Program, seconds: float, turns: int, folder: Path
+) -> tuple[list[str], int]:
+    """One row, and how many stacks are impossible."""
+    reference: list[Shares] = []
+    seen: list[Shares] = []
+    total = grammar.Verdict()
+    stayed = 0
+    stats = folder / "stats.json"
+    with run.running(python, program) as pid:
+        for _ in range(turns):
+            text = run.record(SCRY, pid, seconds, 1000, folder, *ALWAYS)
+            reference.append(shares_of(program, text)[0])
+            options = ("--reader", "kernel", "--stats", str(stats))
+            text = run.record(SCRY, pid, seconds, 1000, folder, *options)
+            seen.append(shares_of(program, text)[0])
+            verdict = grammar.judge(program, text)
+            total.samples += verdict.samples
+            total.torn += verdict.torn
+            total.impossible += verdict.impossible
+            stayed += json.loads(stats.read_text())["processes_read_in_kernel"]
+    floor, distance = mean_distance(reference, reference), mean_distance(seen, reference)
+    ratio = distance / floor if floor else (1.0 if distance == 0 else float("inf"))
+    bias = grammar.distance(pooled(seen), pooled(reference))
+    figures = (total.samples, total.impossible, total.torn)
+    row = [python.id, program.name, *(f"{n:,}" for n in figures), f"{floor:.4f}"]
+    row += [f"{ratio:.2f} ({distance:.4f}; pooled {bias:.4f})", f"{stayed} of {turns}"]
+    return row, total.impossible
+
+
+def part_kernel(options: argparse.Namespace, folder: Path) -> tuple[list[str], int]:
+    work = pairs(choose(options.pythons or newest_of_all()), options.programs)
+    work = [(python, program) for python, program in work if python.minor >= (3, 11)]
+    seconds, turns = options.seconds or 2, options.turns or (2 if options.quick else 4)
+    rows: list[list[str]] = []
+    bad = 0
+    for python, program in work:
+        row, impossible = in_kernel(python, program, seconds, turns, folder)
+        print("  kernel: " + "  ".join(row), flush=True)
+        rows.append(row)
+        bad += impossible
+    lines = [
+        "## Read in the kernel",
+        "",
+        f"`--reader kernel` at 1 kHz, {turns} turns of {seconds:g} s, in turns with the reference: {bad} impossible stacks. The shares as in the table above.",
+        "A process whose functions are too short-lived is looked at from outside after a moment: the last column says how often",
+        "it was read in the kernel to the end.",
+        "",
+    ]
+    head = [
+        "python",
+        "program",
+        "samples",
+        "impossible",
+        "torn",
+        "floor",
+        "kernel",
+        "in the kernel",
+    ]
+    return lines + report.table(head, rows), bad
+
+
+HEADS = {
+    "possible": "## Possible stacks",
+    "shares": "## Shares",
+    "kernel": "## Read in the kernel",
+}
 
 
 def kept_parts(path: Path) -> dict[str, list[str]]:
@@ -280,7 +347,7 @@ def choose(wanted: list[str]) -> list[pythons.Python]:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./dev oracle", description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", help="possible, shares; both if not given")
+    parser.add_argument("parts", nargs="*", help="possible, shares, kernel; all if not given")
     parser.add_argument("--quick", action="store_true", help="a few minutes in all")
     parser.add_argument(
         "--samples", type=int, default=0, help="accepted samples wanted (1,000,000)"
@@ -302,7 +369,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--programs", default="", help="names with commas (all)")
     parser.add_argument("--out", type=Path, default=Path(__file__).resolve().parent)
     options = parser.parse_args()
-    if unknown := set(options.parts) - {"possible", "shares"}:
+    if unknown := set(options.parts) - set(HEADS):
         parser.error(f"there is no part {' '.join(unknown)}")
     return options
 
@@ -329,7 +396,8 @@ def newest_of_all() -> list[str]:
 
 def dated(options: argparse.Namespace, part: str, folder: Path) -> tuple[list[str], int]:
     started, load = time.monotonic(), os.getloadavg()[0]
-    lines, bad = {"possible": part_possible, "shares": part_shares}[part](options, folder)
+    made = {"possible": part_possible, "shares": part_shares, "kernel": part_kernel}
+    lines, bad = made[part](options, folder)
     date = datetime.datetime.now().astimezone().isoformat(timespec="minutes")
     how = ", quick mode: too short to be trusted" if options.quick else ""
     when = f"*{date}, {time.monotonic() - started:.0f} s, load {load:.2f} before{how}.*"

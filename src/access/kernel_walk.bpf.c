@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* Runs in the kernel, by a timer that counts a thread's own time on a CPU, in the middle of that thread: nothing it reads can change
- * meanwhile. It finds the thread's record, follows the chain that begins there and hands over what it met. It knows
+/* Runs in the kernel, by a timer of each CPU, in the middle of whatever runs there. If that is a thread of the target, nothing it has can change
+ * meanwhile: the program finds the thread's record, follows the chain that begins there and hands over what it met. It knows
  * nothing of Python; what is where stands in the plan, which is constant for the program that is loaded. */
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>
@@ -11,17 +11,11 @@
 #include "kernel_walk_wire.h"
 
 #define THREADS      4096
-#define LIST_MOST    1024 /* records looked at when a thread's own is looked for */
 #define ASK_AGAIN_NS 20000000ULL
-#define FIRST_MOST   4 /* periods that are accounted for by a thread's first sample */
 
 char terms[] SEC("license") = "Dual MIT/GPL";
 
 const volatile struct kernel_plan plan;
-
-struct sched_info {
-    unsigned long long run_delay;
-} __attribute__((preserve_access_index));
 
 struct sched_entity {
     __u64 sum_exec_runtime;
@@ -29,7 +23,6 @@ struct sched_entity {
 
 struct task_struct {
     struct sched_entity se;
-    struct sched_info sched_info;
 } __attribute__((preserve_access_index));
 
 struct {
@@ -53,8 +46,6 @@ struct {
 struct known {
     __u64 record; /* 0 = it has none, as of ... */
     __u64 asked;  /* ... then */
-    __u64 round;  /* its timer's number */
-    __u64 ran;    /* what is accounted for */
 };
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -63,11 +54,7 @@ struct {
     __uint(max_entries, THREADS);
 } threads SEC(".maps");
 
-/* Counted for whoever collects, in this order. */
-struct {
-    __u64 lost; /* samples there was no room for */
-    __u64 ran;  /* nanoseconds on a CPU that are accounted for, of all threads */
-} counts = {0};
+__u64 lost = 0; /* samples there was no room for */
 
 static inline __attribute__((always_inline)) long read_word(__u64 *to, __u64 at)
 {
@@ -79,6 +66,7 @@ static inline __attribute__((always_inline)) long read_word(__u64 *to, __u64 at)
 struct search {
     __u64 at, found;
     __u64 tid;
+    __u64 bare; /* one without a chain */
 };
 
 static inline __attribute__((always_inline)) __u64 first_node(__u64 record, __u64 *ret_further)
@@ -101,55 +89,47 @@ static long look_at_record(__u32 i, struct search *s)
         return 1;
     if (read_word(&key, at + plan.record_key))
         return 1;
-    /* The state of a thread that is about to be started may bear the id of the one that starts it. */
-    if (key == s->tid && first_node(at, &further)) {
-        s->found = at;
-        return 1;
+    /* The record of a thread that is about to be started may bear the id of the one that starts it. */
+    if (key == s->tid) {
+        s->bare = at;
+        if (first_node(at, &further)) {
+            s->found = at;
+            return 1;
+        }
     }
     return read_word(&s->at, at + plan.record_next) != 0;
 }
 
-static inline __attribute__((always_inline)) __u64 find_record(__u32 tid)
+/* *ret_none: there is none at all, with a chain or without. */
+static inline __attribute__((always_inline)) __u64 find_record(__u32 tid, __u32 *ret_none)
 {
+    *ret_none = 1;
     for (int i = 0; i < KERNEL_WALK_HEADS; i++) {
         struct search s = {.tid = tid};
         if (!plan.heads[i] || read_word(&s.at, plan.heads[i]))
             break;
-        bpf_loop(LIST_MOST, look_at_record, &s, 0);
+        bpf_loop(KERNEL_WALK_RECORDS, look_at_record, &s, 0);
+        if (s.bare)
+            *ret_none = 0;
         if (s.found)
             return s.found;
     }
     return 0;
 }
 
-static inline __attribute__((always_inline)) __u64 record_of(__u32 tid, struct known *k, __u64 now)
+static inline __attribute__((always_inline)) __u64 record_of(__u32 tid, __u64 now)
 {
     __u64 key = 0;
-    if (k->record && !read_word(&key, k->record + plan.record_key) && key == tid)
-        return k->record;
-    if (!k->record && k->asked && now - k->asked < ASK_AGAIN_NS)
-        return 0;
-    k->asked = now;
-    return k->record = find_record(tid);
-}
-
-/* What is known of the thread. NULL = it is another timer's turn: a thread that was born while timers were given out has
- * two. */
-static inline __attribute__((always_inline)) struct known *known_of(__u32 tid, __u64 round,
-                                                                    __u64 ran, __u64 first)
-{
+    __u32 none = 0;
     struct known *k = bpf_map_lookup_elem(&threads, &tid);
-    if (!k || k->round > round) {
-        struct known fresh = {.round = round, .ran = ran > first ? ran - first : 0};
-        bpf_map_update_elem(&threads, &tid, &fresh, BPF_ANY);
-        k = bpf_map_lookup_elem(&threads, &tid);
-    }
-    if (!k || k->round != round)
+    if (k && k->record && !read_word(&key, k->record + plan.record_key) && key == tid)
+        return k->record;
+    if (k && !k->record && now - k->asked < ASK_AGAIN_NS)
         return 0;
-    if (ran > k->ran)
-        __sync_fetch_and_add(&counts.ran, ran - k->ran);
-    k->ran = ran;
-    return k;
+    struct known fresh = {.record = find_record(tid, &none), .asked = now};
+    if (fresh.record || none)
+        bpf_map_update_elem(&threads, &tid, &fresh, BPF_ANY);
+    return fresh.record;
 }
 
 /* ---- its chain ---- */
@@ -245,17 +225,12 @@ static inline __attribute__((always_inline)) __u32 holds(__u64 record)
 SEC("perf_event")
 int on_timer(struct bpf_perf_event_data *ctx)
 {
-    if (plan.thin > 1 && bpf_get_prandom_u32() % plan.thin)
-        return 0;
     struct bpf_pidns_info id;
-    __u64 now = bpf_ktime_get_ns();
     if (bpf_get_ns_current_pid_tgid(plan.ns_dev, plan.ns_ino, &id, sizeof(id)) ||
         id.tgid != plan.tgid)
         return 0;
-    const struct task_struct *task = (const struct task_struct *)bpf_get_current_task();
-    __u64 ran = BPF_CORE_READ(task, se.sum_exec_runtime), period = ctx->sample_period * plan.thin;
-    struct known *k = known_of(id.pid, ctx->sample_period & 7, ran, FIRST_MOST * period);
-    __u64 record = k ? record_of(id.pid, k, now) : 0;
+    __u64 now = bpf_ktime_get_ns();
+    __u64 record = record_of(id.pid, now);
     if (!record)
         return 0;
     __u32 cpu = bpf_get_smp_processor_id();
@@ -267,11 +242,11 @@ int on_timer(struct bpf_perf_event_data *ctx)
     if (!w.at)
         return 0;
     follow(&w);
+    const struct task_struct *task = (const struct task_struct *)bpf_get_current_task();
     to->head.time = now;
     to->head.record = record;
-    to->head.period = period;
-    to->head.ran = ran;
-    to->head.waited = BPF_CORE_READ(task, sched_info.run_delay);
+    to->head.period = ctx->sample_period;
+    to->head.ran = BPF_CORE_READ(task, se.sum_exec_runtime);
     to->head.tid = id.pid;
     to->head.flags =
         w.flags | (w.may_end ? KERNEL_WALK_MAY : 0) | (w.at ? KERNEL_WALK_CUT : 0) | holds(record);
@@ -283,6 +258,6 @@ int on_timer(struct bpf_perf_event_data *ctx)
     /* Whoever collects them comes by himself. */
     if (bpf_ringbuf_output(&samples, to, sizeof(to->head) + count * sizeof(to->nodes[0]),
                            BPF_RB_NO_WAKEUP))
-        __sync_fetch_and_add(&counts.lost, 1);
+        __sync_fetch_and_add(&lost, 1);
     return 0;
 }

@@ -14,15 +14,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "access/task.h"
-
-#define ROUNDS      4 /* of giving out timers, until no thread is left without */
-#define MAX_TIDS    8192
+#define MOST_CPUS   8192
 #define COUNTS_SIZE 4096 /* of the memory shared with the program, at least: it is a page */
-/* A thread that has run for less than a period in all its life is never seen. So that they are few, timers go off more often, if that is not too
- * often, and by chance one of some is taken; which also keeps them from marching in step with the program. */
-#define THIN_MOST   4
-#define THIN_PERIOD 1000000ULL
 
 /* The program, compiled; kernel_walk.py makes it. */
 extern const unsigned char kernel_walk_program[];
@@ -75,19 +68,13 @@ static int load_library(struct error *err)
     return -SCRY_E_UNSUPPORTED;
 }
 
-struct timer {
-    int fd;
-    pid_t tid;
-};
-
 struct kernel_walk {
     struct bpf_object *object;
     struct bpf_program *program;
     struct ring_buffer *ring;
-    const uint64_t *counts; /* lost samples, nanoseconds accounted for */
-    uint32_t thin;
-    struct timer *timers;
-    size_t timer_count, timer_cap;
+    const uint64_t *lost; /* counted by the program */
+    int *timers;          /* descriptors, one for each CPU */
+    size_t timer_count;
     scry_nsec period;
     int (*take)(const struct kernel_sample *, const struct kernel_node *, void *);
     void *context;
@@ -140,7 +127,6 @@ static int set_plan(struct kernel_walk *w, const struct process *process,
     if (!to || size < sizeof(*to))
         return -ENOENT;
     *to = *plan;
-    to->thin = w->thin;
     to->ns_dev = ns.st_dev;
     to->ns_ino = ns.st_ino;
     to->tgid = (uint32_t)process->ns_pid;
@@ -166,95 +152,57 @@ static int load(struct kernel_walk *w, const struct process *process,
         return r;
     w->program = lib.bpf_object__find_program_by_name(w->object, "on_timer");
     struct bpf_map *counts = variables(w, ".bss");
-    w->counts = counts ? mmap(NULL, COUNTS_SIZE, PROT_READ, MAP_SHARED, lib.bpf_map__fd(counts), 0)
-                       : MAP_FAILED;
-    if (w->counts == MAP_FAILED)
-        w->counts = NULL;
-    return w->counts ? 0 : -ENOENT;
+    w->lost = counts ? mmap(NULL, COUNTS_SIZE, PROT_READ, MAP_SHARED, lib.bpf_map__fd(counts), 0)
+                     : MAP_FAILED;
+    if (w->lost == MAP_FAILED)
+        w->lost = NULL;
+    return w->lost ? 0 : -ENOENT;
 }
 
 /* ---- timers ---- */
 
-/* The last three bits of a period are the round in which the timer was set up. */
-static scry_nsec mark_round(scry_nsec period, unsigned round)
-{
-    return (period & ~7ULL) | round;
-}
-
-static bool has_timer(const struct kernel_walk *w, pid_t tid)
-{
-    for (size_t i = 0; i < w->timer_count; i++)
-        if (w->timers[i].tid == tid)
-            return true;
-    return false;
-}
-
-static int add_timer(struct kernel_walk *w, pid_t tid, unsigned round)
+static int add_timer(struct kernel_walk *w, int cpu)
 {
     struct perf_event_attr attr = {
         .type = PERF_TYPE_SOFTWARE,
         .size = sizeof(attr),
         .config = PERF_COUNT_SW_CPU_CLOCK,
-        .sample_period = mark_round(w->period, round),
-        .inherit = 1,
-        .inherit_thread = 1,
+        .sample_period = w->period,
         .disabled = 1,
     };
-    if (w->timer_count == w->timer_cap) {
-        size_t cap = w->timer_cap ? w->timer_cap * 2 : 16;
-        struct timer *grown = realloc(w->timers, cap * sizeof(*grown));
-        if (!grown)
-            return -ENOMEM;
-        w->timers = grown;
-        w->timer_cap = cap;
-    }
-    int fd = (int)syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+    int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
     if (fd < 0)
-        return -errno;
+        return errno == ENODEV ? 0 : -errno; /* this CPU is off */
     if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, lib.bpf_program__fd(w->program)) < 0 ||
         ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) < 0) {
         int r = -errno;
         close(fd);
         return r;
     }
-    w->timers[w->timer_count++] = (struct timer){.fd = fd, .tid = tid};
+    w->timers[w->timer_count++] = fd;
     return 0;
 }
 
-/* Threads that are born meanwhile have one from whoever made them, or not: they are given one in the next round, and the program in the kernel goes by
- * the older. */
-static int add_timers(struct kernel_walk *w, const struct process *process)
+static int add_timers(struct kernel_walk *w)
 {
-    struct task_list tasks = {0};
-    int r = 0;
-    size_t before;
-    unsigned round = 0;
-    do {
-        before = w->timer_count;
-        if (tasks_read(process, &tasks) < 0)
-            r = -ESRCH;
-        for (size_t i = 0; i < tasks.count && i < MAX_TIDS && r == 0; i++) {
-            if (has_timer(w, tasks.items[i].tid))
-                continue;
-            r = add_timer(w, tasks.items[i].tid, round);
-            if (r == -ESRCH)
-                r = 0;
-        }
-    } while (r == 0 && w->timer_count > before && ++round < ROUNDS);
-    tasks_done(&tasks);
-    return r < 0 || w->timer_count ? r : -ESRCH;
+    int cpus = lib.libbpf_num_possible_cpus(), r = 0;
+    if (cpus <= 0 || cpus > MOST_CPUS)
+        return -EINVAL;
+    w->timers = calloc((size_t)cpus, sizeof(*w->timers));
+    if (!w->timers)
+        return -ENOMEM;
+    for (int cpu = 0; cpu < cpus && r == 0; cpu++)
+        r = add_timer(w, cpu);
+    return r == 0 && !w->timer_count ? -ENODEV : r;
 }
 
 void kernel_walk_jitter(struct kernel_walk *w, uint64_t *seed)
 {
-    if (w->thin > 1)
-        return; /* chance decides anyway */
     for (size_t i = 0; i < w->timer_count; i++) {
         *seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
         /* Between 0.9 and 1.1 of it. */
         uint64_t period = w->period - w->period / 10 + (*seed >> 40) * (w->period / 5) / (1 << 24);
-        period = mark_round(period, 0);
-        ioctl(w->timers[i].fd, PERF_EVENT_IOC_PERIOD, &period);
+        ioctl(w->timers[i], PERF_EVENT_IOC_PERIOD, &period);
     }
 }
 
@@ -281,9 +229,7 @@ int kernel_walk_open(const struct process *process, const struct kernel_plan *pl
     struct kernel_walk *w = calloc(1, sizeof(*w));
     if (!w)
         return error_set(err, -SCRY_E_NO_MEMORY, "out of memory");
-    while (++w->thin < THIN_MOST && period / (w->thin + 1) >= THIN_PERIOD)
-        ;
-    w->period = period < KERNEL_WALK_FASTEST ? KERNEL_WALK_FASTEST : period / w->thin;
+    w->period = period < KERNEL_WALK_FASTEST ? KERNEL_WALK_FASTEST : period;
     r = load(w, process, plan);
     if (r < 0) {
         kernel_walk_close(w);
@@ -291,11 +237,10 @@ int kernel_walk_open(const struct process *process, const struct kernel_plan *pl
     }
     w->ring = lib.ring_buffer__new(lib.bpf_object__find_map_fd_by_name(w->object, "samples"),
                                    take_one, w, NULL);
-    r = w->ring ? add_timers(w, process) : -errno;
+    r = w->ring ? add_timers(w) : -errno;
     if (r < 0) {
         kernel_walk_close(w);
-        return r == -ESRCH ? error_set(err, -SCRY_E_GONE, "the process ended")
-                           : failed(err, "no timer is to be had", -r);
+        return failed(err, "no timer is to be had", -r);
     }
     *ret_walk = w;
     return 0;
@@ -306,10 +251,10 @@ void kernel_walk_close(struct kernel_walk *w)
     if (!w)
         return;
     for (size_t i = 0; i < w->timer_count; i++)
-        close(w->timers[i].fd);
+        close(w->timers[i]);
     free(w->timers);
-    if (w->counts)
-        munmap((void *)(uintptr_t)w->counts, COUNTS_SIZE);
+    if (w->lost)
+        munmap((void *)(uintptr_t)w->lost, COUNTS_SIZE);
     lib.ring_buffer__free(w->ring);
     lib.bpf_object__close(w->object);
     free(w);
@@ -334,10 +279,5 @@ double kernel_walk_fullness(const struct kernel_walk *w)
 
 uint64_t kernel_walk_lost(const struct kernel_walk *w)
 {
-    return w->counts[0];
-}
-
-scry_nsec kernel_walk_ran(const struct kernel_walk *w)
-{
-    return w->counts[1];
+    return *w->lost;
 }

@@ -1,9 +1,10 @@
-/* Looking at the threads of a process from inside the kernel (BPF): a timer that counts a thread's own time on a CPU runs a small
- * program in the middle of that thread, which follows a chain of nodes in its memory. Nothing is stopped for longer than that takes,
- * some microseconds, and nothing can change while it is read; whoever collects the samples has to be awake only now and then.
+/* Looking at the threads of a process from inside the kernel (BPF): a timer of each CPU runs a small program in the middle of whatever runs there, and
+ * if that is a thread of the process it follows a chain of nodes in its memory. Nothing is stopped for longer than that takes, some
+ * microseconds, and nothing can change while it is read; whoever collects the samples has to be awake only now and then.
  *
- * Threads are seen only when they run. New threads of the process have their timers from their first instruction. When scry ends, however
- * it does, the kernel takes timers and program away. */
+ * Threads are seen only when they run, from their first instruction on. The timers are the CPUs' and not the threads', since those would have to be set anew
+ * whenever a thread is put on a CPU; and a thread that runs for less than a period would never be seen. When scry ends, however it does, the kernel takes
+ * timers and program away. */
 #ifndef SCRY_ACCESS_KERNEL_WALK_H
 #define SCRY_ACCESS_KERNEL_WALK_H
 
@@ -29,9 +30,6 @@ int kernel_walk_drain(struct kernel_walk *w,
 double kernel_walk_fullness(const struct kernel_walk *w);
 /* Samples that were lost because nobody took them in time. */
 uint64_t kernel_walk_lost(const struct kernel_walk *w);
-/* The time on a CPU, of all threads, that timers have counted. Far less than what the process had means that it has threads which
- * end before their timers go off. */
-scry_nsec kernel_walk_ran(const struct kernel_walk *w);
 /* Another period, somewhat off the one it was opened with: so that it never marches in step with what the program does. */
 void kernel_walk_jitter(struct kernel_walk *w, uint64_t *seed);
 

@@ -35,12 +35,6 @@ uint64_t kernel_walk_lost(const struct kernel_walk *w)
     return 0;
 }
 
-scry_nsec kernel_walk_ran(const struct kernel_walk *w)
-{
-    (void)w;
-    return 0;
-}
-
 void kernel_walk_jitter(struct kernel_walk *w, uint64_t *seed)
 {
     (void)w, (void)seed;

@@ -4,18 +4,18 @@
 
 #include <linux/types.h>
 
-#define KERNEL_WALK_NODES 2048 /* the longest chain that is followed; a power of 2 */
-#define KERNEL_WALK_SPAN  96   /* bytes of a node that can be looked at */
-#define KERNEL_WALK_HEADS 4
-#define KERNEL_WALK_ROOM  (1 << 20) /* bytes, for samples that wait to be collected; a power of 2 */
-#define KERNEL_WALK_NONE  (-1)
+#define KERNEL_WALK_NODES   2048 /* the longest chain that is followed; a power of 2 */
+#define KERNEL_WALK_SPAN    96   /* bytes of a node that can be looked at */
+#define KERNEL_WALK_HEADS   4
+#define KERNEL_WALK_RECORDS 4096      /* looked at when a thread's own is looked for */
+#define KERNEL_WALK_ROOM    (1 << 20) /* bytes, for samples that wait to be collected; a power of 2 */
+#define KERNEL_WALK_NONE    (-1)
 
 /* What to follow. Offsets are KERNEL_WALK_NONE where there is nothing of the kind. */
 struct kernel_plan {
     /* The pid namespace whose thread ids the target knows. */
     __u64 ns_dev, ns_ino;
     __u32 tgid; /* in it */
-    __u32 thin; /* only one of so many times that a timer goes off is looked, at random */
     /* Records, one for each thread, in lists: where the pointers to their first ones stand (0 = no more lists), the
      * pointer to the next record, and the word that is the thread's id. */
     __s32 record_next, record_key;
@@ -57,7 +57,6 @@ struct kernel_sample {
     __u64 record; /* the thread's */
     __u64 period; /* the time on a CPU it stands for */
     __u64 ran;    /* on a CPU, since the thread began, as of the last tick */
-    __u64 waited; /* for a CPU, since the thread began */
     __u32 tid;    /* in the namespace */
     __u32 flags;
     __u32 count;

@@ -287,15 +287,6 @@ bool process_alive(const struct process *process)
     return read_stat(process, &stat) && !has_ended(&stat) && stat.start_time == process->start_time;
 }
 
-scry_nsec process_cpu_time(const struct process *process)
-{
-    clockid_t clock;
-    struct timespec ts;
-    if (clock_getcpuclockid(process->pid, &clock) != 0 || clock_gettime(clock, &ts) != 0)
-        return 0;
-    return (scry_nsec)ts.tv_sec * SCRY_NSEC_PER_SEC + (scry_nsec)ts.tv_nsec;
-}
-
 bool process_execed(const struct process *process)
 {
     struct proc_stat stat;

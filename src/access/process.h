@@ -36,8 +36,6 @@ void process_close(struct process *process);
 
 /* Still the same process, and not a zombie. One cheap system call or two. */
 bool process_alive(const struct process *process);
-/* The time all its threads, also those that have ended, were on a CPU; 0 if that cannot be had. */
-scry_nsec process_cpu_time(const struct process *process);
 /* Has another program been exec'ed since, be it the same one again? */
 bool process_execed(const struct process *process);
 

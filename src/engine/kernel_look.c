@@ -15,15 +15,12 @@
 #define MOST_PACE    640.0
 #define PASSING      256
 #define JITTER_EVERY (100ULL * 1000 * 1000)
-#define TICK         (10ULL * 1000 * 1000) /* the longest there is */
-#define GONE_MEMORY  512                   /* samples */
-#define GONE_LIMIT   0.0075                /* of them may be without a name */
-#define GONE_MOST    8                     /* in the first ones */
-#define ACCOUNT_FIRST                                                                              \
-    4 /* times what threads may owe: then it is looked whether all is accounted for, ... */
-#define ACCOUNT_EXACT 32  /* ... and then more exactly */
-#define NODE_PRICE    200 /* nanoseconds a node takes, about */
-#define PRICE_MEMORY  64
+#define GONE_MEMORY  512    /* samples */
+#define GONE_LIMIT   0.0075 /* of them may be without a name */
+#define GONE_MOST    8      /* in the first ones */
+#define NODE_PRICE   200    /* nanoseconds a node takes, about */
+#define TORN_MOST    16     /* samples of a thread, one after the other */
+#define PRICE_MEMORY 64
 
 struct kernel_target {
     struct kernel_walk *walk;
@@ -33,12 +30,11 @@ struct kernel_target {
     scry_nsec jittered; /* when */
     uint64_t seed, lost;
     double gone_share, seen;
-    bool gone_now;      /* since the last collection */
-    scry_nsec cpu, ran; /* the process's own time, and what is accounted for */
-    bool escape;        /* threads do */
-    double price;       /* the share of a thread's time that goes into following its chain, about */
-    scry_nsec period;
-    double pace; /* collections per second */
+    bool gone_now;   /* since the last collection */
+    bool unreadable; /* here */
+    double price;    /* the share of a thread's time that goes into following its chain, about */
+    double pace;     /* collections per second */
+    scry_addr heads[KERNEL_WALK_HEADS];
     /* of the collection that is going on */
     struct target *target;
     const struct look *look;
@@ -58,13 +54,12 @@ int target_kernel_begin(struct target *t, scry_nsec period, struct error *err)
     k->target = t;
     k->seed = clock_now();
     k->pace = FIRST_PACE;
-    k->period = period;
+    memcpy(k->heads, plan.heads, sizeof(k->heads));
     r = kernel_walk_open(t->process, &plan, period, &k->walk, err);
     if (r < 0) {
         free(k);
         return r;
     }
-    k->cpu = process_cpu_time(t->process);
     t->private->kernel = k;
     return 0;
 }
@@ -97,7 +92,7 @@ uint64_t target_kernel_lost(struct target *t)
 bool target_kernel_fails(const struct target *t)
 {
     const struct kernel_target *k = t->private->kernel;
-    return k->escape || (k->seen * k->gone_share >= GONE_MOST && k->gone_share > GONE_LIMIT);
+    return k->unreadable || (k->seen * k->gone_share >= GONE_MOST && k->gone_share > GONE_LIMIT);
 }
 
 double target_kernel_pace(const struct target *t)
@@ -197,33 +192,23 @@ static int hand_over(struct kernel_target *k, struct known_thread *thread, scry_
     k->last = when > k->last ? when : k->last; /* two CPUs may be at it at once */
     return k->take(&(struct kernel_seen){.snapshot = &p->snapshot,
                                          .when = k->last,
-                                         .ran = take_whole(&thread->kernel_ran),
-                                         .waited = take_whole(&thread->kernel_waited)},
+                                         .period = take_whole(&thread->kernel_stands),
+                                         .ran = take_whole(&thread->kernel_ran)},
                    k->context);
 }
 
-/* Timers that went off late, because a virtual machine was not on a CPU itself, have gone off less often than they should: what is
- * missing for certain is added. */
+/* What the thread has run since its last sample, by the kernel's own account. At its first one, what it has run since the process was
+ * first looked at. */
 static void count_time(struct known_thread *thread, const struct kernel_sample *sample)
 {
-    if (!thread->kernel_seen) {
-        thread->kernel_seen = true;
-        thread->kernel_waited_at = sample->waited;
+    if (!thread->kernel_seen)
+        thread->kernel_ran_at = thread->run_before;
+    thread->kernel_seen = true;
+    if (sample->ran > thread->kernel_ran_at) {
+        thread->kernel_ran += sample->ran - thread->kernel_ran_at;
         thread->kernel_ran_at = sample->ran;
     }
-    thread->kernel_ran += sample->period;
-    thread->kernel_ran_at += sample->period;
-    if (sample->ran > thread->kernel_ran_at + TICK + sample->period) {
-        scry_nsec missing = sample->ran - thread->kernel_ran_at - TICK - sample->period;
-        thread->kernel_ran += missing;
-        thread->kernel_ran_at += missing;
-    }
-    /* Nor ahead of the kernel's own account. */
-    if (thread->kernel_ran_at > sample->ran + TICK)
-        thread->kernel_ran_at = sample->ran + TICK;
-    if (sample->waited > thread->kernel_waited_at)
-        thread->kernel_waited += sample->waited - thread->kernel_waited_at;
-    thread->kernel_waited_at = sample->waited;
+    thread->kernel_stands += sample->period;
 }
 
 /* Following a chain takes the thread's own time. */
@@ -232,6 +217,20 @@ static void check_price(struct kernel_target *k, const struct kernel_sample *sam
     if (sample->period)
         k->price +=
             ((double)sample->count * NODE_PRICE / (double)sample->period - k->price) / PRICE_MEMORY;
+}
+
+/* A chain that is broken, or that begins elsewhere than before: most likely the thread was caught while it linked a frame. If it
+ * begins there again, it is really so. One that stays broken (it is too long, or lies on pages that are not in memory) cannot be
+ * read here. */
+static bool is_put_off(struct kernel_target *k, struct known_thread *thread, bool torn,
+                       scry_addr root)
+{
+    bool moved = !torn && thread->root && root != thread->root && !thread->kernel_put_off;
+    if (!torn)
+        thread->root = root;
+    thread->kernel_put_off = torn || moved ? thread->kernel_put_off + 1 : 0;
+    k->unreadable |= thread->kernel_put_off > TORN_MOST;
+    return torn || moved;
 }
 
 static int take_sample(const struct kernel_sample *sample, const struct kernel_node *nodes,
@@ -248,15 +247,10 @@ static int take_sample(const struct kernel_sample *sample, const struct kernel_n
     if (r == -SCRY_E_NO_MEMORY)
         return r;
     t->stats.reads++;
-    scry_addr root = root_of(sample, nodes);
-    bool moved = r == -SCRY_E_TORN || (thread->root && root != thread->root);
-    thread->root = root;
-    if (moved && !thread->kernel_put_off) {
+    if (is_put_off(k, thread, r == -SCRY_E_TORN, root_of(sample, nodes))) {
         t->stats.moved++;
-        thread->kernel_put_off = true;
         return 0;
     }
-    thread->kernel_put_off = false;
     remember_gone(k, r == -SCRY_E_CORRUPT);
     thread->torn = r < 0;
     thread->activity = TASK_RUNNING;
@@ -276,21 +270,22 @@ static void choose_pace(struct kernel_target *k)
     k->gone_now = false;
 }
 
-/* Is the time that the process ran accounted for? Some always is not: of each thread what comes after its timer last went off, or after the tick before. The longer
- * one waits the more exactly it is known. */
-static void check_account(struct kernel_target *k)
+/* Threads of an interpreter that was not there at first, or too many to be found. */
+static bool has_strangers(const struct kernel_target *k)
 {
     const struct target_private *p = k->target->private;
-    scry_nsec cpu = process_cpu_time(k->target->process), ran = kernel_walk_ran(k->walk);
-    scry_nsec owed = (2 * k->period + TICK) * (p->tasks.count + 1), spent = cpu - k->cpu;
-    if (!cpu || !k->cpu || spent < ACCOUNT_FIRST * owed)
-        return;
-    bool exact = spent >= ACCOUNT_EXACT * owed;
-    k->escape = ran - k->ran + owed + spent / (exact ? 16 : 4) < spent;
-    if (exact) {
-        k->cpu = cpu;
-        k->ran = ran;
+    scry_addr last = 0;
+    for (size_t i = 0; i < p->known_count; i++) {
+        scry_addr head =
+            p->known[i]->python.interp + (scry_addr)k->target->python->layout.is_threads_head;
+        bool known = head == last;
+        for (size_t h = 0; h < KERNEL_WALK_HEADS && !known; h++)
+            known = k->heads[h] == head;
+        if (!known)
+            return true;
+        last = head;
     }
+    return p->known_count > KERNEL_WALK_RECORDS;
 }
 
 double target_kernel_price(const struct target *t)
@@ -310,7 +305,7 @@ int target_kernel_collect(struct target *t, const struct look *look,
     int r = kernel_walk_drain(k->walk, take_sample, k);
     t->stats.memory_calls = t->private->ahead_mem->under->calls;
     choose_pace(k);
-    check_account(k);
+    k->unreadable |= has_strangers(k);
     if (now - k->jittered >= JITTER_EVERY) {
         kernel_walk_jitter(k->walk, &k->seed);
         k->jittered = now;

@@ -9,11 +9,11 @@
 struct kernel_seen {
     const struct snapshot *snapshot; /* of this thread alone; valid only meanwhile */
     scry_nsec when;                  /* by CLOCK_MONOTONIC; never before the one before */
-    scry_nsec ran;                   /* the time on a CPU it stands for */
-    scry_nsec waited;                /* and the time it was ready to run but had no CPU */
+    scry_nsec period;                /* the time on a CPU it stands for, as samples do */
+    scry_nsec ran;                   /* what the thread has run since it was last seen */
 };
 
-/* Begin: each thread is looked at whenever it has run for `period`. UNSUPPORTED, PERMISSION, GONE. */
+/* Begin: what runs on each CPU is looked at once in a `period`. UNSUPPORTED, PERMISSION. */
 int target_kernel_begin(struct target *t, scry_nsec period, struct error *err);
 bool target_kernel_runs(const struct target *t);
 void target_kernel_end(struct target *t);
@@ -26,8 +26,8 @@ int target_kernel_collect(struct target *t, const struct look *look,
 
 /* Looks that were lost because nobody collected them in time, since it was last asked. */
 uint64_t target_kernel_lost(struct target *t);
-/* This process has to be looked at from outside after all: functions come and go too fast to be asked for their names, or
- * threads so fast that many end before their timers go off. */
+/* This process has to be looked at from outside after all: functions come and go too fast to be asked for their names, or its stacks
+ * cannot be read. */
 bool target_kernel_fails(const struct target *t);
 /* The share of its threads' own time that following their stacks takes, about: they may be so deep that looking from outside is kinder. */
 double target_kernel_price(const struct target *t);

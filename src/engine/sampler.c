@@ -555,7 +555,7 @@ static int take_seen(const struct kernel_seen *seen, void *context)
     if (s->collects)
         s->stats.last_look = s->written;
     s->stats.ticks++;
-    return write_thread(s, m, t, s->written, seen->ran + (s->options.cpu ? 0 : seen->waited));
+    return write_thread(s, m, t, s->written, s->options.cpu ? seen->ran : seen->period);
 }
 
 static int collect_member(struct sampler *s, struct member *m, scry_nsec time)

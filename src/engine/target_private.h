@@ -50,11 +50,11 @@ struct known_thread {
     struct native_thread *native; /* NULL unless native frames are asked for */
 
     /* Seen from inside the kernel (kernel_look.c): */
-    struct in_kernel *in_kernel;               /* NULL = never */
-    scry_nsec kernel_ran, kernel_waited;       /* what the next sample stands for */
-    scry_nsec kernel_ran_at, kernel_waited_at; /* what is counted already ... */
-    bool kernel_seen;                          /* ... if there was a sample before */
-    bool kernel_put_off;                       /* the last sample showed a stack that was moving */
+    struct in_kernel *in_kernel;         /* NULL = never */
+    scry_nsec kernel_stands, kernel_ran; /* what the next sample stands for */
+    scry_nsec kernel_ran_at;             /* what is counted already ... */
+    bool kernel_seen;                    /* ... if there was a sample before */
+    unsigned kernel_put_off;             /* samples, one after the other, of a stack that moved */
 };
 
 struct target_private {

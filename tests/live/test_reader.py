@@ -162,12 +162,13 @@ while True:
 
 
 @READ_THERE
-def test_threads_too_brief_for_their_timers_are_not_missed(python, tmp_path):
-    """Their time is in the account of the process but in no sample: then it is looked from outside."""
+def test_brief_threads_have_their_share(python, tmp_path):
+    """Each of them runs for far less than a period in all its life."""
     with running(python, CHURN) as process:
         stacks, stats = recorded(process.pid, tmp_path, "-r", "200", *KERNEL, seconds=3)
-    assert stats["processes_read_in_kernel"] == 0
-    assert "brief" in functions(stacks)
+    assert stats["processes_read_in_kernel"] == 1
+    brief = sum(n for stack, n in stacks.items() if any(f.startswith("brief (") for f in stack))
+    assert brief > sum(stacks.values()) / 10, stacks
 
 
 MADE = """
@@ -297,3 +298,49 @@ def test_in_a_pid_namespace_of_its_own(as_root, tmp_path):
             process.kill()
     assert stats["processes_read_in_kernel"] == 1
     assert "inside" in functions(stacks)
+
+
+FORKED = """
+import os, runpy, sys, time
+if os.fork():
+    os.wait()
+else:
+    def of_child():
+        print("ready", os.getpid(), flush=True)
+        while True:
+            sum(range(100))
+    of_child()
+"""
+
+
+@READ_THERE
+def test_a_forked_child_is_seen_either_way(python, tmp_path):
+    """Pages that it has not touched since are not there for the kernel; then it is looked from outside."""
+    with running(python, FORKED) as process:
+        with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
+            (pid,) = map(int, file.read().split())
+        try:
+            stacks, _ = recorded(pid, tmp_path, "-r", "200", *KERNEL, seconds=1.5)
+        finally:
+            os.kill(pid, signal.SIGKILL)
+    names = functions(stacks)
+    assert {"<module>", "of_child"} <= names
+    assert sum(stacks.values()) > 20
+
+
+def test_a_stack_that_is_too_deep_is_read_from_outside(kernel_python, tmp_path):
+    code = """
+import sys
+sys.setrecursionlimit(10000)
+def down(n):
+    if n:
+        return down(n - 1)
+    print("ready", flush=True)
+    while True:
+        pass
+down(3000)
+"""
+    with running(kernel_python, code) as process:
+        stacks, stats = recorded(process.pid, tmp_path, "-r", "100", *KERNEL, seconds=2)
+    assert stats["processes_read_in_kernel"] == 0
+    assert {len(stack) for stack in stacks} == {3002}
