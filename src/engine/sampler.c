@@ -20,16 +20,16 @@
 #define AHEAD_ABOVE                                                                                \
     250000.0 /* per second: slots so short that one system call can look in several */
 #define AHEAD         3
-#define REPORT_EVERY  (100 * 1000 * 1000ULL)
+#define REPORT_EVERY  (100ULL * 1000 * 1000)
 #define FLUSH_EVERY   SCRY_NSEC_PER_SEC
-#define WHOLE_EVERY   (400 * 1000 * 1000ULL)
-#define REST          (20 * 1000 * 1000ULL)
-#define LONGEST_NAP   (50 * 1000 * 1000ULL)
+#define WHOLE_EVERY   (400ULL * 1000 * 1000)
+#define REST          (20ULL * 1000 * 1000)
+#define LONGEST_NAP   (50ULL * 1000 * 1000)
 #define COLLECT_NAP   (2 * LONGEST_NAP)
 #define PRICE_MOST    0.01             /* of a thread's time for reading its stack in the kernel */
 #define PRICE_EVER    0.5              /* whoever asks for it: it may be a trap */
 #define COLLECTOR_KEY (UINT64_MAX - 1) /* no frame has it */
-#define OWED_NAP      (1000 * 1000ULL) /* while a thread that was told to stop has yet to be let go */
+#define OWED_NAP      (1000ULL * 1000) /* while a thread that was told to stop has yet to be let go */
 
 struct sampler {
     struct sampler_options options;
