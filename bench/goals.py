@@ -60,8 +60,12 @@ def rate_goals(records: Records) -> list[Goal]:
     )
     missed = middle(records, report.missed_of, target="deep20", tool=NEVER, rate=20_000)
     goals += stop_goals(records)
-    return goals + limit_goal(
+    goals += limit_goal(
         "missed at 20 kHz asked, depth 20, --nonblocking", missed, 0.01, report.percent
+    )
+    missed = middle(records, report.missed_of, target="deep20", tool=KERNEL, rate=20_000)
+    return goals + limit_goal(
+        "the same with --reader kernel, which stops nobody either", missed, 0.01, report.percent
     )
 
 

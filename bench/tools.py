@@ -144,7 +144,7 @@ class ScryNonblocking(Scry):
 class ScryKernel(Scry):
     name = "scry --reader kernel"
     options = ("--reader", "kernel")
-    fastest = 10_000
+    fastest = 20_000
 
 
 class ScryAlways(Scry):

@@ -11,6 +11,7 @@
 #include "kernel_walk_wire.h"
 
 #define THREADS      4096
+#define KNOWN_MOST   8192
 #define ASK_AGAIN_NS 20000000ULL
 
 char terms[] SEC("license") = "Dual MIT/GPL";
@@ -53,6 +54,14 @@ struct {
     __type(value, struct known);
     __uint(max_entries, THREADS);
 } threads SEC(".maps");
+
+/* What runs in nodes, by address, with its mark: those that are known. For others whoever collects is woken, since they may be gone soon. */
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __type(key, __u64);
+    __type(value, __u64);
+    __uint(max_entries, KNOWN_MOST);
+} known_whats SEC(".maps");
 
 __u64 lost = 0; /* samples there was no room for */
 
@@ -190,6 +199,9 @@ static long look_at_node(__u32 i, struct walk *w)
     k->what = *(__u64 *)(node + plan.node_what) & ~plan.what_tags;
     k->where = *(__u64 *)(node + plan.node_where);
     k->mark = mark_of(k->what, &w->flags);
+    const __u64 what = k->what, *known = bpf_map_lookup_elem(&known_whats, &what);
+    if (k->mark && (!known || *known != k->mark))
+        w->flags |= KERNEL_WALK_NEW;
     w->count = n + 1;
     return 0;
 }
@@ -255,9 +267,8 @@ int on_timer(struct bpf_perf_event_data *ctx)
         return 0;
     to->head.count = count;
     to->head.reserved = 0;
-    /* Whoever collects them comes by himself. */
     if (bpf_ringbuf_output(&samples, to, sizeof(to->head) + count * sizeof(to->nodes[0]),
-                           BPF_RB_NO_WAKEUP))
+                           w.flags & KERNEL_WALK_NEW ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP))
         __sync_fetch_and_add(&lost, 1);
     return 0;
 }

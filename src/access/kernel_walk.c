@@ -38,6 +38,8 @@ extern const size_t kernel_walk_program_size;
     F(bpf_map__initial_value)                                                                      \
     F(bpf_map__name)                                                                               \
     F(bpf_map__set_max_entries)                                                                    \
+    F(bpf_map_update_elem)                                                                         \
+    F(ring_buffer__epoll_fd)                                                                       \
     F(ring_buffer__new)                                                                            \
     F(ring_buffer__consume)                                                                        \
     F(ring_buffer__free)
@@ -79,6 +81,7 @@ struct kernel_walk {
     int (*take)(const struct kernel_sample *, const struct kernel_node *, void *);
     void *context;
     int result;
+    int known_fd; /* of a map */
     size_t taken; /* bytes, by the last collection */
 };
 
@@ -151,6 +154,7 @@ static int load(struct kernel_walk *w, const struct process *process,
     if (r < 0)
         return r;
     w->program = lib.bpf_object__find_program_by_name(w->object, "on_timer");
+    w->known_fd = lib.bpf_object__find_map_fd_by_name(w->object, "known_whats");
     struct bpf_map *counts = variables(w, ".bss");
     w->lost = counts ? mmap(NULL, COUNTS_SIZE, PROT_READ, MAP_SHARED, lib.bpf_map__fd(counts), 0)
                      : MAP_FAILED;
@@ -270,6 +274,16 @@ int kernel_walk_drain(struct kernel_walk *w,
     w->taken = 0;
     lib.ring_buffer__consume(w->ring);
     return w->result;
+}
+
+void kernel_walk_know(struct kernel_walk *w, scry_addr what, uint64_t mark)
+{
+    lib.bpf_map_update_elem(w->known_fd, &what, &mark, BPF_ANY);
+}
+
+int kernel_walk_fd(const struct kernel_walk *w)
+{
+    return lib.ring_buffer__epoll_fd(w->ring);
 }
 
 double kernel_walk_fullness(const struct kernel_walk *w)

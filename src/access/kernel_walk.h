@@ -26,6 +26,10 @@ int kernel_walk_drain(struct kernel_walk *w,
                       int (*take)(const struct kernel_sample *sample,
                                   const struct kernel_node *nodes, void *context),
                       void *context);
+/* What runs in a node is known: for anything else than these whoever waits is woken at once. */
+void kernel_walk_know(struct kernel_walk *w, scry_addr what, uint64_t mark);
+/* A descriptor that can be waited for with poll(). */
+int kernel_walk_fd(const struct kernel_walk *w);
 /* How much of the room for samples the last ones took, from 0 to 1: near 1 there will have been more. */
 double kernel_walk_fullness(const struct kernel_walk *w);
 /* Samples that were lost because nobody took them in time. */

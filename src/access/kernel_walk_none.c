@@ -23,6 +23,17 @@ int kernel_walk_drain(struct kernel_walk *w,
     return 0;
 }
 
+void kernel_walk_know(struct kernel_walk *w, scry_addr what, uint64_t mark)
+{
+    (void)w, (void)what, (void)mark;
+}
+
+int kernel_walk_fd(const struct kernel_walk *w)
+{
+    (void)w;
+    return -1;
+}
+
 double kernel_walk_fullness(const struct kernel_walk *w)
 {
     (void)w;

@@ -45,7 +45,7 @@ struct kernel_plan {
 #define KERNEL_WALK_HIDDEN 4u /* it ends in a hidden node */
 #define KERNEL_WALK_MAY    8u /* it ends in a node where it may */
 #define KERNEL_WALK_HOLDS  16u
-#define KERNEL_WALK_BROKEN 32u /* it does not lead where it should */
+#define KERNEL_WALK_NEW    32u /* it has something that nobody has said to know */
 
 struct kernel_node {
     __u64 addr, what, where, mark;

@@ -134,7 +134,7 @@ static uint64_t mark_now(struct python *py, scry_addr code)
 }
 
 /* Whether the cache has the code object that the frame ran. */
-static bool is_known(struct python *py, const struct kernel_node *node)
+static bool is_known(struct python *py, struct kernel_walk *walk, const struct kernel_node *node)
 {
     const scry_addr addr = node->what;
     const struct py_code *code = code_cache_peek(&py->codes, addr);
@@ -147,6 +147,8 @@ static bool is_known(struct python *py, const struct kernel_node *node)
         mark_now(py, addr) != node->mark)
         return false;
     code_cache_set_mark(&py->codes, addr, node->mark);
+    if (walk)
+        kernel_walk_know(walk, addr, node->mark);
     return true;
 }
 
@@ -160,7 +162,8 @@ static bool keep_nodes(struct in_kernel *k, const struct kernel_node *nodes, siz
         k->nodes = grown;
         k->cap = cap;
     }
-    memcpy(k->nodes, nodes, count * sizeof(*nodes));
+    if (count)
+        memcpy(k->nodes, nodes, count * sizeof(*nodes));
     k->count = count;
     return true;
 }
@@ -192,8 +195,9 @@ static struct found_frame *add_found(struct in_kernel *k, const struct kernel_no
     return f;
 }
 
-int in_kernel_take(struct in_kernel *k, struct python *py, const struct kernel_sample *sample,
-                   const struct kernel_node *nodes, struct py_thread *t)
+int in_kernel_take(struct in_kernel *k, struct python *py, struct kernel_walk *walk,
+                   const struct kernel_sample *sample, const struct kernel_node *nodes,
+                   struct py_thread *t)
 {
     size_t count = sample->count, same = same_callers(k, nodes, count);
     t->owns_gil = sample->flags & KERNEL_WALK_HOLDS;
@@ -208,7 +212,7 @@ int in_kernel_take(struct in_kernel *k, struct python *py, const struct kernel_s
     t->incomplete = false;
     k->found.count = 0;
     for (size_t i = 0; i < count; i++) {
-        bool known = i >= count - same || is_known(py, &nodes[i]);
+        bool known = i >= count - same || is_known(py, walk, &nodes[i]);
         gone |= !known;
         if (known && !add_found(k, &nodes[i]))
             return -SCRY_E_NO_MEMORY;

@@ -14,11 +14,12 @@ struct in_kernel;
 struct in_kernel *in_kernel_new(void);
 void in_kernel_free(struct in_kernel *k);
 
-/* Fill in the thread's frames. 0, or
+/* Fill in the thread's frames, and tell the walk which code objects are known from now on (NULL = nobody). 0, or
  *   TORN     it was caught in the middle of linking a frame, or not all could be read
  *   CORRUPT  a function that ran then is gone, and nobody knows what it was: its frame is left out
  *   NO_MEMORY */
-int in_kernel_take(struct in_kernel *k, struct python *py, const struct kernel_sample *sample,
-                   const struct kernel_node *nodes, struct py_thread *thread);
+int in_kernel_take(struct in_kernel *k, struct python *py, struct kernel_walk *walk,
+                   const struct kernel_sample *sample, const struct kernel_node *nodes,
+                   struct py_thread *thread);
 
 #endif

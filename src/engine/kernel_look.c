@@ -100,6 +100,11 @@ double target_kernel_pace(const struct target *t)
     return t->private->kernel->pace;
 }
 
+int target_kernel_fd(const struct target *t)
+{
+    return kernel_walk_fd(t->private->kernel->walk);
+}
+
 /* Codes that a passing thread's stack speaks of are kept. */
 void kernel_look_mark_codes(const struct kernel_target *k)
 {
@@ -243,7 +248,7 @@ static int take_sample(const struct kernel_sample *sample, const struct kernel_n
         return -SCRY_E_NO_MEMORY;
     count_time(thread, sample);
     check_price(k, sample);
-    int r = in_kernel_take(thread->in_kernel, t->python, sample, nodes, &thread->python);
+    int r = in_kernel_take(thread->in_kernel, t->python, k->walk, sample, nodes, &thread->python);
     if (r == -SCRY_E_NO_MEMORY)
         return r;
     t->stats.reads++;

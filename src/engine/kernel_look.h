@@ -33,5 +33,7 @@ bool target_kernel_fails(const struct target *t);
 double target_kernel_price(const struct target *t);
 /* How often to collect, per second. */
 double target_kernel_pace(const struct target *t);
+/* To be waited for with poll(): something has been seen that may be gone soon, and should be collected at once. */
+int target_kernel_fd(const struct target *t);
 
 #endif

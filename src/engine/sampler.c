@@ -3,6 +3,7 @@
 #include "engine/sampler.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,17 +20,18 @@
 
 #define AHEAD_ABOVE                                                                                \
     250000.0 /* per second: slots so short that one system call can look in several */
-#define AHEAD         3
-#define REPORT_EVERY  (100ULL * 1000 * 1000)
-#define FLUSH_EVERY   SCRY_NSEC_PER_SEC
-#define WHOLE_EVERY   (400ULL * 1000 * 1000)
-#define REST          (20ULL * 1000 * 1000)
-#define LONGEST_NAP   (50ULL * 1000 * 1000)
-#define COLLECT_NAP   (2 * LONGEST_NAP)
-#define PRICE_MOST    0.01             /* of a thread's time for reading its stack in the kernel */
-#define PRICE_EVER    0.5              /* whoever asks for it: it may be a trap */
-#define COLLECTOR_KEY (UINT64_MAX - 1) /* no frame has it */
-#define OWED_NAP      (1000ULL * 1000) /* while a thread that was told to stop has yet to be let go */
+#define AHEAD          3
+#define REPORT_EVERY   (100ULL * 1000 * 1000)
+#define FLUSH_EVERY    SCRY_NSEC_PER_SEC
+#define WHOLE_EVERY    (400ULL * 1000 * 1000)
+#define REST           (20ULL * 1000 * 1000)
+#define LONGEST_NAP    (50ULL * 1000 * 1000)
+#define COLLECT_NAP    (2 * LONGEST_NAP)
+#define PRICE_MOST     0.01    /* of a thread's time for reading its stack in the kernel */
+#define PRICE_EVER     0.5     /* whoever asks for it: it may be a trap */
+#define KERNEL_FASTEST 20000.0 /* per second: more would take too much of the thread's own time */
+#define COLLECTOR_KEY  (UINT64_MAX - 1) /* no frame has it */
+#define OWED_NAP       (1000ULL * 1000) /* while a thread that was told to stop has yet to be let go */
 
 struct sampler {
     struct sampler_options options;
@@ -508,7 +510,7 @@ static const char *only_from_outside(const struct sampler_options *o)
            : o->gc                          ? "--gc"
            : o->exceptions                  ? "--exceptions"
            : o->overhead > 0                ? "--overhead"
-           : o->rate > 10000                ? "a rate above 10000"
+           : o->rate > KERNEL_FASTEST       ? "a rate above 20000"
            : o->blocking == BLOCKING_ALWAYS ? "--blocking always"
                                             : NULL;
 }
@@ -589,6 +591,23 @@ static int collect(struct sampler *s, scry_nsec time, bool anyway)
             r = collect_member(s, m, time);
     }
     return r;
+}
+
+#define WAITED_MOST 64
+
+/* Until then, or until something is to be collected at once; then the slot is now. */
+static void await_collection(struct sampler *s, scry_nsec until)
+{
+    struct pollfd fds[WAITED_MOST];
+    nfds_t count = 0;
+    for (size_t i = 0; i < s->tree.count && count < WAITED_MOST; i++)
+        fds[count++] =
+            (struct pollfd){.fd = target_kernel_fd(s->tree.members[i].target), .events = POLLIN};
+    scry_nsec now = slots_now(&s->slots), left = until > now ? until - now : 0;
+    struct timespec limit = {.tv_sec = (time_t)(left / SCRY_NSEC_PER_SEC),
+                             .tv_nsec = (long)(left % SCRY_NSEC_PER_SEC)};
+    if (ppoll(fds, count, &limit, NULL) > 0)
+        s->next = slots_now(&s->slots);
 }
 
 /* How many slots a second there are to be. */
@@ -763,7 +782,9 @@ static int run(struct sampler *s, bool (*tick)(const struct sampler_stats *, voi
             scry_nsec until = s->next - time > longest ? time + longest : s->next;
             if (s->options.duration && until > s->options.duration)
                 until = s->options.duration;
-            if (until == s->next)
+            if (s->collects)
+                await_collection(s, until);
+            else if (until == s->next)
                 slots_await(&s->slots, s->slot);
             else
                 slots_sleep(&s->slots, until);

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -109,7 +110,7 @@ def test_older_pythons_are_read_from_outside(python, tmp_path):
         ("--idle",),
         ("--gc",),
         ("--overhead", "1"),
-        ("--rate", "20000"),
+        ("--rate", "20001"),
         ("--blocking", "always"),
     ],
 )
@@ -186,12 +187,14 @@ while True:
 
 @READ_THERE
 def test_functions_that_come_and_go_are_not_missed(python, tmp_path):
-    """Gone before they can be asked for their names: then it is looked from outside, and none gets the name of another."""
+    """Met for the first time they are asked for their names at once; if they are gone by then, and often, it is looked from
+    outside. None gets the name of another: most are there once; where the program has to wait for a CPU, more often."""
     with running(python, MADE) as process:
         stacks, stats = recorded(process.pid, tmp_path, "-r", "500", *KERNEL, seconds=3)
-    assert stats["processes_read_in_kernel"] == 0
-    names = functions(stacks)
-    assert sum(name.startswith("made_") for name in names) > 3, names
+    made = {s: n for s, n in stacks.items() if any(frame.startswith("made_") for frame in s)}
+    assert len(made) > 3, stacks
+    assert statistics.median(made.values()) <= 2, made
+    assert stats["torn"] <= stats["samples"] / 20, stats
 
 
 @READ_THERE

@@ -89,7 +89,7 @@ static void take_sample(void)
 
 static int take(void)
 {
-    return in_kernel_take(k, &i.py, &sample, nodes, &t);
+    return in_kernel_take(k, &i.py, NULL, &sample, nodes, &t);
 }
 
 static void expect(size_t at, const char *name, int32_t line)

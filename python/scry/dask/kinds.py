@@ -145,8 +145,8 @@ def record(
     own         this process, the client's
     via_nanny   sample a worker from its nanny, if it has one: the recording is there even if the worker crashes
     tasks       note which tasks ran, so that .tasks has the samples of workers by the prefix of their keys
-    options     rate, idle, gil, native, ... as for scry.record(); but reader is "auto" if not given: where workers run as
-                root, stacks are read by the kernel, which costs a small part
+    options     rate, idle, gil, native, ... as for scry.record(); but reader is "auto" if not given (unless tasks are
+                wanted): where workers run as root, stacks are read by the kernel, which costs a small part
 
     A process that cannot be recorded costs only its own part: a PartialResult warning names it, .errors has the reason.
     """
@@ -156,7 +156,8 @@ def record(
         "nannies": nannies,
         "via_nanny": via_nanny,
         "tasks": tasks,
-        "options": {"reader": "auto", **options},
+        # Of tasks the time that passes counts, also while they wait for a CPU; the kernel counts time on one.
+        "options": {"reader": "memory" if tasks else "auto", **options},
     }
     return Record(path, separate, format, client=client, wanted=wanted, own=own)
 
