@@ -28,6 +28,11 @@ def totals():
     print(f"\noracle: {total.samples} samples, {total.impossible} impossible, {total.torn} torn")
 
 
+def is_first_of_its_version(python: pythons.Python) -> bool:
+    kind = (python.minor, python.free_threaded)
+    return python == next(p for p in pythons.found() if (p.minor, p.free_threaded) == kind)
+
+
 @pytest.mark.parametrize("program", grammar.programs(), ids=lambda program: program.name)
 def test_no_impossible_stack(python: pythons.Python, program, scry, tmp_path, totals) -> None:
     if python.minor < program.since:
@@ -48,9 +53,8 @@ def test_a_fast_program_that_has_to_wait_is_not_taken_for_a_slow_one(
     trusted for what it did while it was held up."""
     if python.version < (3, 11) or python.debug:
         return  # trusted hardly ever, or too slow to fool anybody
-    kind = (python.minor, python.free_threaded)
-    if python != next(p for p in pythons.found() if (p.minor, p.free_threaded) == kind):
-        return  # one of each version: they are read in the same way, and this keeps everybody else waiting
+    if not is_first_of_its_version(python):
+        return  # they are read in the same way, and this keeps everybody else waiting
     program = next(p for p in grammar.programs() if p.name == "generators")
     stats = tmp_path / "stats.json"
     with contextlib.ExitStack() as stack:
@@ -82,8 +86,8 @@ def test_code_that_is_never_known_while_it_runs_is_not_missed_by_peeking(
 
 @pytest.mark.parametrize("program", grammar.programs(), ids=lambda program: program.name)
 def test_none_that_is_read_in_the_kernel(python, program, scry, tmp_path, totals) -> None:
-    if python.version < (3, 11) or python.free_threaded:
-        return  # not read there
+    if python.version < (3, 11) or python.free_threaded or not is_first_of_its_version(python):
+        return  # not read there, or in the same way as another
     with run.running(python, program) as pid:
         text = run.record(scry, pid, SECONDS, RATE, tmp_path, "--reader", "kernel")
     verdict = grammar.judge(program, text)
