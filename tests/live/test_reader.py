@@ -166,7 +166,7 @@ while True:
 def test_brief_threads_have_their_share(python, tmp_path):
     """Each of them runs for far less than a period in all its life."""
     with running(python, CHURN) as process:
-        stacks, stats = recorded(process.pid, tmp_path, "-r", "200", *KERNEL, seconds=3)
+        stacks, stats = recorded(process.pid, tmp_path, "-r", "200", *KERNEL, seconds=2)
     assert stats["processes_read_in_kernel"] == 1
     brief = sum(n for stack, n in stacks.items() if any(f.startswith("brief (") for f in stack))
     assert brief > sum(stacks.values()) / 10, stacks
@@ -190,7 +190,7 @@ def test_functions_that_come_and_go_are_not_missed(python, tmp_path):
     """Met for the first time they are asked for their names at once; if they are gone by then, and often, it is looked from
     outside. None gets the name of another: most are there once; where the program has to wait for a CPU, more often."""
     with running(python, MADE) as process:
-        stacks, stats = recorded(process.pid, tmp_path, "-r", "500", *KERNEL, seconds=3)
+        stacks, stats = recorded(process.pid, tmp_path, "-r", "500", *KERNEL, seconds=2)
     made = {s: n for s, n in stacks.items() if any(frame.startswith("made_") for frame in s)}
     assert len(made) > 3, stacks
     assert statistics.median(made.values()) <= 2, made
