@@ -508,7 +508,7 @@ static const char *only_from_outside(const struct sampler_options *o)
     return o->native                        ? "--native"
            : o->idle                        ? "--idle"
            : o->gc                          ? "--gc"
-           : o->exceptions                  ? "--exceptions"
+           : o->exceptions                  ? "--exception"
            : o->overhead > 0                ? "--overhead"
            : o->rate > KERNEL_FASTEST       ? "a rate above 20000"
            : o->blocking == BLOCKING_ALWAYS ? "--blocking always"

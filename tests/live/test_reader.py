@@ -197,9 +197,7 @@ def test_functions_that_come_and_go_are_not_missed(python, tmp_path):
     assert stats["torn"] <= stats["samples"] / 20, stats
 
 
-@READ_THERE
-def test_a_deep_stack_is_whole(python, tmp_path):
-    code = """
+DOWN = """
 import sys
 def down(n):
     if n:
@@ -207,31 +205,31 @@ def down(n):
     print("ready", flush=True)
     while True:
         pass
-sys.setrecursionlimit(5000)
-down(900)
+sys.setrecursionlimit(10000)
+down(int(sys.argv[1]))
 """
-    with running(python, code) as process:
+
+
+@READ_THERE
+def test_a_deep_stack_is_whole(python, tmp_path):
+    with running(python, DOWN, "900") as process:
         stacks, _ = recorded(process.pid, tmp_path, *KERNEL, seconds=0.5)
     assert {len(stack) for stack in stacks} == {902}
 
 
 def test_a_deep_stack_is_read_from_outside_if_that_is_kinder(kernel_python, tmp_path):
-    with running(
-        kernel_python,
-        """
-def down(n):
-    if n:
-        return down(n - 1)
-    print("ready", flush=True)
-    while True:
-        pass
-down(600)
-""",
-    ) as process:
+    with running(kernel_python, DOWN, "600") as process:
         flags = ("-r", "1000", "--reader", "auto")
         stacks, stats = recorded(process.pid, tmp_path, *flags, seconds=1.5)
     assert stats["processes_read_in_kernel"] == 0
     assert {len(stack) for stack in stacks} == {602}
+
+
+def test_a_stack_that_is_too_deep_is_read_from_outside(kernel_python, tmp_path):
+    with running(kernel_python, DOWN, "3000") as process:
+        stacks, stats = recorded(process.pid, tmp_path, "-r", "100", *KERNEL, seconds=2)
+    assert stats["processes_read_in_kernel"] == 0
+    assert {len(stack) for stack in stacks} == {3002}
 
 
 def test_threads_are_chosen_by_name(kernel_python, tmp_path):
@@ -304,7 +302,7 @@ def test_in_a_pid_namespace_of_its_own(as_root, tmp_path):
 
 
 FORKED = """
-import os, runpy, sys, time
+import os
 if os.fork():
     os.wait()
 else:
@@ -329,21 +327,3 @@ def test_a_forked_child_is_seen_either_way(python, tmp_path):
     names = functions(stacks)
     assert {"<module>", "of_child"} <= names
     assert sum(stacks.values()) > 20
-
-
-def test_a_stack_that_is_too_deep_is_read_from_outside(kernel_python, tmp_path):
-    code = """
-import sys
-sys.setrecursionlimit(10000)
-def down(n):
-    if n:
-        return down(n - 1)
-    print("ready", flush=True)
-    while True:
-        pass
-down(3000)
-"""
-    with running(kernel_python, code) as process:
-        stacks, stats = recorded(process.pid, tmp_path, "-r", "100", *KERNEL, seconds=2)
-    assert stats["processes_read_in_kernel"] == 0
-    assert {len(stack) for stack in stacks} == {3002}
