@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* Runs in the kernel, by a timer of each CPU, in the middle of whatever runs there. If that is a thread of the target, nothing it has can change
- * meanwhile: the program finds the thread's record, follows the chain that begins there and hands over what it met. It knows
- * nothing of Python; what is where stands in the plan, which is constant for the program that is loaded. */
+/* Runs in the kernel, in the middle of a thread of the target, when nothing that this thread has can change: by a timer of each CPU, and when
+ * a thread that had to wait for a CPU has got one, before it goes on. The program finds the thread's record, follows the chain that begins there and hands over
+ * what it met. It knows nothing of Python; what is where stands in the plan, which is constant for the program that is loaded. */
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>
 
@@ -11,8 +11,11 @@
 #include "kernel_walk_wire.h"
 
 #define THREADS      4096
-#define KNOWN_MOST   8192
 #define ASK_AGAIN_NS 20000000ULL
+#define PAGE         4096
+#define WINDOW_AT    128  /* in scratch.bytes; before it one node alone */
+#define BYTES        8192 /* of it: a page, and the node that goes on behind it; a power of 2 */
+#define SEEN         512  /* a power of 2 */
 
 char terms[] SEC("license") = "Dual MIT/GPL";
 
@@ -22,8 +25,14 @@ struct sched_entity {
     __u64 sum_exec_runtime;
 } __attribute__((preserve_access_index));
 
+struct sched_info {
+    unsigned long long run_delay;
+} __attribute__((preserve_access_index));
+
 struct task_struct {
     struct sched_entity se;
+    struct sched_info sched_info;
+    __u64 start_time;
 } __attribute__((preserve_access_index));
 
 struct {
@@ -31,22 +40,36 @@ struct {
     __uint(max_entries, KERNEL_WALK_ROOM);
 } samples SEC(".maps");
 
-/* One for each CPU: what runs by a timer is not interrupted by another. */
+/* Something whose mark was read when its generation was this one. */
+struct seen {
+    __u64 what, mark, generation;
+    __u64 known; /* and somebody knows it */
+};
+
+/* A few for programs that a timer may interrupt, which must be free; behind these one for each CPU: what runs by a timer is not interrupted by
+ * another. */
 struct scratch {
     struct kernel_sample head;
     struct kernel_node nodes[KERNEL_WALK_NODES];
+    unsigned char bytes[BYTES + KERNEL_WALK_SPAN];
+    struct seen seen[SEEN];
+    __u64 taken;
 };
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __type(key, __u32);
     __type(value, struct scratch);
-    __uint(max_entries, 1);
+    __uint(max_entries, KERNEL_WALK_SPARE + 1); /* kernel_walk.c knows how many CPUs there are */
 } scratches SEC(".maps");
 
 /* What is known of a thread. */
 struct known {
     __u64 record; /* 0 = it has none, as of ... */
     __u64 asked;  /* ... then */
+    __u64 head;   /* of its list */
+    __u64 delay;  /* how long it has waited for a CPU so far ... */
+    __u64 owed;   /* ... and what of that no sample stands for */
+    __u64 waits;  /* both are known */
 };
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -55,15 +78,19 @@ struct {
     __uint(max_entries, THREADS);
 } threads SEC(".maps");
 
-/* What runs in nodes, by address, with its mark: those that are known. For others whoever collects is woken, since they may be gone soon. */
+/* What is known. For anything else whoever collects is woken, since it may be gone soon. */
+struct known_whats {
+    struct kernel_known known[KERNEL_WALK_KNOWN];
+};
 struct {
-    __uint(type, BPF_MAP_TYPE_LRU_HASH);
-    __type(key, __u64);
-    __type(value, __u64);
-    __uint(max_entries, KNOWN_MOST);
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, __u32);
+    __type(value, struct known_whats);
+    __uint(max_entries, 1);
 } known_whats SEC(".maps");
 
-__u64 lost = 0; /* samples there was no room for */
+struct kernel_counts counts = {};
 
 static inline __attribute__((always_inline)) long read_word(__u64 *to, __u64 at)
 {
@@ -109,36 +136,45 @@ static long look_at_record(__u32 i, struct search *s)
     return read_word(&s->at, at + plan.record_next) != 0;
 }
 
-/* *ret_none: there is none at all, with a chain or without. */
-static inline __attribute__((always_inline)) __u64 find_record(__u32 tid, __u32 *ret_none)
+/* Fills in record and head. False: there is none now, but one that will be it soon. */
+static inline __attribute__((always_inline)) int find_record(__u32 tid, struct known *to)
 {
-    *ret_none = 1;
+    int sure = 1;
     for (int i = 0; i < KERNEL_WALK_HEADS; i++) {
         struct search s = {.tid = tid};
         if (!plan.heads[i] || read_word(&s.at, plan.heads[i]))
             break;
         bpf_loop(KERNEL_WALK_RECORDS, look_at_record, &s, 0);
         if (s.bare)
-            *ret_none = 0;
+            sure = 0;
+        to->record = s.found;
+        to->head = plan.heads[i];
         if (s.found)
-            return s.found;
+            return 1;
     }
-    return 0;
+    return sure;
 }
 
-static inline __attribute__((always_inline)) __u64 record_of(__u32 tid, __u64 now)
+static inline __attribute__((always_inline)) __u64 began_at(void)
+{
+    const struct task_struct *task = (const struct task_struct *)bpf_get_current_task();
+    return BPF_CORE_READ(task, start_time);
+}
+
+/* Of the thread that runs; NULL = it has no record. */
+static inline __attribute__((always_inline)) struct known *thread_of(__u32 tid, __u64 now)
 {
     __u64 key = 0;
-    __u32 none = 0;
     struct known *k = bpf_map_lookup_elem(&threads, &tid);
     if (k && k->record && !read_word(&key, k->record + plan.record_key) && key == tid)
-        return k->record;
+        return k;
     if (k && !k->record && now - k->asked < ASK_AGAIN_NS)
         return 0;
-    struct known fresh = {.record = find_record(tid, &none), .asked = now};
-    if (fresh.record || none)
-        bpf_map_update_elem(&threads, &tid, &fresh, BPF_ANY);
-    return fresh.record;
+    struct known fresh = {.asked = now};
+    if (!find_record(tid, &fresh) || (!fresh.record && now - began_at() < ASK_AGAIN_NS))
+        return 0; /* it may have one any moment */
+    bpf_map_update_elem(&threads, &tid, &fresh, BPF_ANY);
+    return fresh.record ? bpf_map_lookup_elem(&threads, &tid) : 0;
 }
 
 /* ---- its chain ---- */
@@ -146,11 +182,14 @@ static inline __attribute__((always_inline)) __u64 record_of(__u32 tid, __u64 no
 struct walk {
     __u64 at, further;
     struct scratch *to;
+    __u64 window, window_end; /* addresses that are in scratch.bytes from WINDOW_AT on */
+    __u64 page;               /* of the last node that was not */
+    __u64 generation;
     __u32 count, flags;
     __u32 met_further, may_end;
 };
 
-static inline __attribute__((always_inline)) __u64 mark_of(__u64 what, __u32 *flags)
+static inline __attribute__((always_inline)) __u64 read_mark(__u64 what, __u32 *flags)
 {
     if (plan.mark_number >= 0) {
         __u32 number = 0;
@@ -168,17 +207,72 @@ static inline __attribute__((always_inline)) __u64 mark_of(__u64 what, __u32 *fl
     return kernel_mark_mix(mark, deep);
 }
 
+static inline __attribute__((always_inline)) int is_known(__u64 what, __u64 mark)
+{
+    const __u32 zero = 0, place = kernel_known_place(what);
+    const struct known_whats *all = bpf_map_lookup_elem(&known_whats, &zero);
+    if (!all)
+        return 0;
+    const struct kernel_known *a = &all->known[place], *b = &all->known[place ^ 1];
+    return (a->what == what && a->mark == mark) || (b->what == what && b->mark == mark);
+}
+
+/* Where no thing has died since its mark was read, that need not be read again. */
+static inline __attribute__((always_inline)) __u64 mark_of(struct walk *w, struct scratch *to,
+                                                           __u64 what)
+{
+    struct seen *s = &to->seen[kernel_known_place(what) & (SEEN - 1)];
+    int same = s->what == what;
+    __u64 mark = s->mark;
+    if (!same || !w->generation || s->generation != w->generation) {
+        mark = read_mark(what, &w->flags);
+        same = same && mark == s->mark;
+        s->what = what;
+        s->mark = mark;
+        s->generation = w->generation;
+        if (!same)
+            s->known = 0;
+    }
+    if (mark && !s->known) {
+        s->known = is_known(what, mark);
+        if (!s->known)
+            w->flags |= KERNEL_WALK_NEW;
+    }
+    return mark;
+}
+
+/* Where in scratch.bytes the node is; nodes lie side by side most often, callers first: the second one on a page has all of it
+ * before it read at once. Below 0: it cannot be read. */
+static inline __attribute__((always_inline)) long bytes_of(struct walk *w, struct scratch *to,
+                                                           __u64 at)
+{
+    if (at >= w->window && at + plan.span <= w->window_end)
+        return (long)(at - w->window) + WINDOW_AT;
+    __u64 page = at & ~(__u64)(PAGE - 1);
+    if (page != w->page) {
+        w->page = page;
+        return bpf_probe_read_user(to->bytes, plan.span, (const void *)at) ? -1 : 0;
+    }
+    __u32 before = at & (PAGE - 1);
+    if (bpf_probe_read_user(to->bytes + WINDOW_AT, before + plan.span, (const void *)page))
+        return -1;
+    w->window = page;
+    w->window_end = at + plan.span;
+    return (long)before + WINDOW_AT;
+}
+
 static long look_at_node(__u32 i, struct walk *w)
 {
-    unsigned char node[KERNEL_WALK_SPAN] __attribute__((aligned(8)));
     __u64 at = w->at;
     struct scratch *to = w->to;
     if (!at || !to)
         return 1;
-    if (bpf_probe_read_user(node, plan.span, (const void *)at)) {
+    long offset = bytes_of(w, to, at);
+    if (offset < 0) {
         w->flags |= KERNEL_WALK_FAULT;
         return 1;
     }
+    const unsigned char *node = to->bytes + (offset & (BYTES - 1));
     if (at == w->further)
         w->met_further = 1;
     w->at = *(__u64 *)(node + plan.node_next);
@@ -195,13 +289,11 @@ static long look_at_node(__u32 i, struct walk *w)
         return 1;
     }
     struct kernel_node *k = &to->nodes[n & (KERNEL_WALK_NODES - 1)];
+    const __u64 what = *(__u64 *)(node + plan.node_what) & ~plan.what_tags;
     k->addr = at;
-    k->what = *(__u64 *)(node + plan.node_what) & ~plan.what_tags;
+    k->what = what;
     k->where = *(__u64 *)(node + plan.node_where);
-    k->mark = mark_of(k->what, &w->flags);
-    const __u64 what = k->what, *known = bpf_map_lookup_elem(&known_whats, &what);
-    if (k->mark && (!known || *known != k->mark))
-        w->flags |= KERNEL_WALK_NEW;
+    k->mark = mark_of(w, to, what);
     w->count = n + 1;
     return 0;
 }
@@ -234,41 +326,110 @@ static inline __attribute__((always_inline)) __u32 holds(__u64 record)
     return locked ? KERNEL_WALK_HOLDS : 0;
 }
 
-SEC("perf_event")
-int on_timer(struct bpf_perf_event_data *ctx)
+static inline __attribute__((always_inline)) __u64 generation_of(const struct known *k)
 {
-    struct bpf_pidns_info id;
-    if (bpf_get_ns_current_pid_tgid(plan.ns_dev, plan.ns_ino, &id, sizeof(id)) ||
-        id.tgid != plan.tgid)
-        return 0;
-    __u64 now = bpf_ktime_get_ns();
-    __u64 record = record_of(id.pid, now);
-    if (!record)
-        return 0;
-    __u32 cpu = bpf_get_smp_processor_id();
-    struct scratch *to = bpf_map_lookup_elem(&scratches, &cpu);
-    if (!to)
-        return 0;
-    struct walk w = {.to = to};
+    __u64 generation = 0;
+    __u32 low = 0;
+    const void *at = (const void *)(k->head + plan.generation);
+    if (plan.generation_size == sizeof(low))
+        return bpf_probe_read_user(&low, sizeof(low), at) ? 0 : low;
+    if (plan.generation_size == sizeof(generation))
+        return bpf_probe_read_user(&generation, sizeof(generation), at) ? 0 : generation + 1;
+    return 0;
+}
+
+/* The thread that runs; what is handed over stands for so much time. */
+static inline __attribute__((always_inline)) void
+look(struct scratch *to, const struct known *k, __u32 tid, __u64 now, __u64 period, __u32 flags)
+{
+    __u64 record = k->record;
+    struct walk w = {.to = to, .page = 1};
     w.at = first_node(record, &w.further);
     if (!w.at)
-        return 0;
+        return;
+    w.generation = generation_of(k);
     follow(&w);
     const struct task_struct *task = (const struct task_struct *)bpf_get_current_task();
     to->head.time = now;
     to->head.record = record;
-    to->head.period = ctx->sample_period;
+    to->head.period = period;
     to->head.ran = BPF_CORE_READ(task, se.sum_exec_runtime);
-    to->head.tid = id.pid;
-    to->head.flags =
-        w.flags | (w.may_end ? KERNEL_WALK_MAY : 0) | (w.at ? KERNEL_WALK_CUT : 0) | holds(record);
+    to->head.tid = tid;
+    to->head.flags = w.flags | flags | (w.may_end ? KERNEL_WALK_MAY : 0) |
+                     (w.at ? KERNEL_WALK_CUT : 0) | holds(record);
     __u32 count = w.count;
     if (count > KERNEL_WALK_NODES)
-        return 0;
+        return;
     to->head.count = count;
-    to->head.reserved = 0;
+    to->head.took = bpf_ktime_get_ns() - now;
     if (bpf_ringbuf_output(&samples, to, sizeof(to->head) + count * sizeof(to->nodes[0]),
                            w.flags & KERNEL_WALK_NEW ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP))
-        __sync_fetch_and_add(&lost, 1);
+        __sync_fetch_and_add(&counts.lost, 1);
+}
+
+static inline __attribute__((always_inline)) int is_target(struct bpf_pidns_info *id)
+{
+    return !bpf_get_ns_current_pid_tgid(plan.ns_dev, plan.ns_ino, id, sizeof(*id)) &&
+           id->tgid == plan.tgid;
+}
+
+SEC("perf_event")
+int on_timer(struct bpf_perf_event_data *ctx)
+{
+    struct bpf_pidns_info id;
+    if (!is_target(&id))
+        return 0;
+    if (!counts.process)
+        counts.process = bpf_get_current_pid_tgid() >> 32;
+    __u64 now = bpf_ktime_get_ns();
+    const struct known *k = thread_of(id.pid, now);
+    __u32 own = KERNEL_WALK_SPARE + bpf_get_smp_processor_id();
+    struct scratch *to = bpf_map_lookup_elem(&scratches, &own);
+    if (k && to)
+        look(to, k, id.pid, now, ctx->sample_period, 0);
+    return 0;
+}
+
+/* ---- those who wait for a CPU ---- */
+
+/* How much of the time it has waited a sample is to stand for now: for each thread, one in each period of that. */
+static inline __attribute__((always_inline)) __u64 owed_by(struct known *k)
+{
+    const struct task_struct *task = (const struct task_struct *)bpf_get_current_task();
+    __u64 delay = BPF_CORE_READ(task, sched_info.run_delay);
+    if (!k->waits) {
+        k->waits = 1;
+        k->delay = began_at() > plan.begun ? 0 : delay;
+        k->owed = bpf_get_prandom_u32() * plan.wait_period >> 32;
+    }
+    __u64 owed = k->owed + (delay - k->delay), whole;
+    k->delay = delay;
+    whole = owed / plan.wait_period * plan.wait_period;
+    k->owed = owed - whole;
+    return whole;
+}
+
+/* A thread has got a CPU and is still in the kernel: its stack is the one it has waited with. */
+SEC("raw_tp/sched_exit_tp")
+int on_switch(void *ctx)
+{
+    struct bpf_pidns_info id;
+    if (bpf_get_current_pid_tgid() >> 32 != counts.process || !plan.wait_period || !is_target(&id))
+        return 0;
+    __u64 now = bpf_ktime_get_ns();
+    struct known *k = thread_of(id.pid, now);
+    __u64 owed = k ? owed_by(k) : 0;
+    if (!owed)
+        return 0;
+    __u32 spare = bpf_get_smp_processor_id() & (KERNEL_WALK_SPARE - 1);
+    struct scratch *to = bpf_map_lookup_elem(&scratches, &spare);
+    if (!to)
+        return 0;
+    if (__sync_val_compare_and_swap(&to->taken, 0, 1)) {
+        k->owed += owed;
+        return 0;
+    }
+    look(to, k, id.pid, now, owed, KERNEL_WALK_WAITED);
+    to->taken = 0;
     return 0;
 }

@@ -14,8 +14,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define MOST_CPUS   8192
-#define COUNTS_SIZE 4096 /* of the memory shared with the program, at least: it is a page */
+#define MOST_CPUS  8192
+#define KNOWN_SIZE (KERNEL_WALK_KNOWN * sizeof(struct kernel_known))
+#define SWITCHES   "sched_exit_tp" /* Linux 6.16 */
 
 /* The program, compiled; kernel_walk.py makes it. */
 extern const unsigned char kernel_walk_program[];
@@ -38,7 +39,7 @@ extern const size_t kernel_walk_program_size;
     F(bpf_map__initial_value)                                                                      \
     F(bpf_map__name)                                                                               \
     F(bpf_map__set_max_entries)                                                                    \
-    F(bpf_map_update_elem)                                                                         \
+    F(bpf_raw_tracepoint_open)                                                                     \
     F(ring_buffer__epoll_fd)                                                                       \
     F(ring_buffer__new)                                                                            \
     F(ring_buffer__consume)                                                                        \
@@ -72,17 +73,17 @@ static int load_library(struct error *err)
 
 struct kernel_walk {
     struct bpf_object *object;
-    struct bpf_program *program;
     struct ring_buffer *ring;
-    const uint64_t *lost; /* counted by the program */
-    int *timers;          /* descriptors, one for each CPU */
+    const struct kernel_counts *counts; /* shared with the program */
+    struct kernel_known *known;         /* too */
+    int *timers;                        /* descriptors, one for each CPU */
     size_t timer_count;
     scry_nsec period;
     int (*take)(const struct kernel_sample *, const struct kernel_node *, void *);
     void *context;
     int result;
-    int known_fd; /* of a map */
-    size_t taken; /* bytes, by the last collection */
+    int switches_fd; /* of the program that is told when a thread gets a CPU; -1 = none is */
+    size_t taken;    /* bytes, by the last collection */
 };
 
 /* What the loader has to say is for its developers. */
@@ -136,6 +137,18 @@ static int set_plan(struct kernel_walk *w, const struct process *process,
     return 0;
 }
 
+/* Its memory, in ours; NULL on failure. */
+static void *share(const struct bpf_map *map, size_t size, int protection)
+{
+    void *at = map ? mmap(NULL, size, protection, MAP_SHARED, lib.bpf_map__fd(map), 0) : MAP_FAILED;
+    return at == MAP_FAILED ? NULL : at;
+}
+
+static int program_fd(const struct kernel_walk *w, const char *name)
+{
+    return lib.bpf_program__fd(lib.bpf_object__find_program_by_name(w->object, name));
+}
+
 static int load(struct kernel_walk *w, const struct process *process,
                 const struct kernel_plan *plan)
 {
@@ -148,24 +161,21 @@ static int load(struct kernel_walk *w, const struct process *process,
     struct bpf_map *scratches = lib.bpf_object__find_map_by_name(w->object, "scratches");
     int r = set_plan(w, process, plan);
     if (r == 0)
-        r = lib.bpf_map__set_max_entries(scratches, cpus > 0 ? (uint32_t)cpus : 1);
+        r = lib.bpf_map__set_max_entries(scratches,
+                                         KERNEL_WALK_SPARE + (cpus > 0 ? (uint32_t)cpus : 1));
     if (r == 0)
         r = lib.bpf_object__load(w->object);
     if (r < 0)
         return r;
-    w->program = lib.bpf_object__find_program_by_name(w->object, "on_timer");
-    w->known_fd = lib.bpf_object__find_map_fd_by_name(w->object, "known_whats");
-    struct bpf_map *counts = variables(w, ".bss");
-    w->lost = counts ? mmap(NULL, COUNTS_SIZE, PROT_READ, MAP_SHARED, lib.bpf_map__fd(counts), 0)
-                     : MAP_FAILED;
-    if (w->lost == MAP_FAILED)
-        w->lost = NULL;
-    return w->lost ? 0 : -ENOENT;
+    w->counts = share(variables(w, ".bss"), sizeof(*w->counts), PROT_READ);
+    w->known = share(lib.bpf_object__find_map_by_name(w->object, "known_whats"), KNOWN_SIZE,
+                     PROT_READ | PROT_WRITE);
+    return w->counts && w->known ? 0 : -ENOENT;
 }
 
 /* ---- timers ---- */
 
-static int add_timer(struct kernel_walk *w, int cpu)
+static int add_timer(struct kernel_walk *w, int cpu, int program)
 {
     struct perf_event_attr attr = {
         .type = PERF_TYPE_SOFTWARE,
@@ -177,8 +187,7 @@ static int add_timer(struct kernel_walk *w, int cpu)
     int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
     if (fd < 0)
         return errno == ENODEV ? 0 : -errno; /* this CPU is off */
-    if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, lib.bpf_program__fd(w->program)) < 0 ||
-        ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) < 0) {
+    if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, program) < 0 || ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) < 0) {
         int r = -errno;
         close(fd);
         return r;
@@ -189,14 +198,14 @@ static int add_timer(struct kernel_walk *w, int cpu)
 
 static int add_timers(struct kernel_walk *w)
 {
-    int cpus = lib.libbpf_num_possible_cpus(), r = 0;
+    int cpus = lib.libbpf_num_possible_cpus(), program = program_fd(w, "on_timer"), r = 0;
     if (cpus <= 0 || cpus > MOST_CPUS)
         return -EINVAL;
     w->timers = calloc((size_t)cpus, sizeof(*w->timers));
     if (!w->timers)
         return -ENOMEM;
     for (int cpu = 0; cpu < cpus && r == 0; cpu++)
-        r = add_timer(w, cpu);
+        r = add_timer(w, cpu, program);
     return r == 0 && !w->timer_count ? -ENODEV : r;
 }
 
@@ -234,6 +243,7 @@ int kernel_walk_open(const struct process *process, const struct kernel_plan *pl
     if (!w)
         return error_set(err, -SCRY_E_NO_MEMORY, "out of memory");
     w->period = period < KERNEL_WALK_FASTEST ? KERNEL_WALK_FASTEST : period;
+    w->switches_fd = -1;
     r = load(w, process, plan);
     if (r < 0) {
         kernel_walk_close(w);
@@ -246,8 +256,15 @@ int kernel_walk_open(const struct process *process, const struct kernel_plan *pl
         kernel_walk_close(w);
         return failed(err, "no timer is to be had", -r);
     }
+    if (plan->wait_period)
+        w->switches_fd = lib.bpf_raw_tracepoint_open(SWITCHES, program_fd(w, "on_switch"));
     *ret_walk = w;
     return 0;
+}
+
+bool kernel_walk_sees_waiting(const struct kernel_walk *w)
+{
+    return w->switches_fd >= 0;
 }
 
 void kernel_walk_close(struct kernel_walk *w)
@@ -257,8 +274,12 @@ void kernel_walk_close(struct kernel_walk *w)
     for (size_t i = 0; i < w->timer_count; i++)
         close(w->timers[i]);
     free(w->timers);
-    if (w->lost)
-        munmap((void *)(uintptr_t)w->lost, COUNTS_SIZE);
+    if (w->switches_fd >= 0)
+        close(w->switches_fd);
+    if (w->counts)
+        munmap((void *)(uintptr_t)w->counts, sizeof(*w->counts));
+    if (w->known)
+        munmap(w->known, KNOWN_SIZE);
     lib.ring_buffer__free(w->ring);
     lib.bpf_object__close(w->object);
     free(w);
@@ -278,7 +299,14 @@ int kernel_walk_drain(struct kernel_walk *w,
 
 void kernel_walk_know(struct kernel_walk *w, scry_addr what, uint64_t mark)
 {
-    lib.bpf_map_update_elem(w->known_fd, &what, &mark, BPF_ANY);
+    struct kernel_known *to = &w->known[kernel_known_place(what)],
+                        *other = &w->known[kernel_known_place(what) ^ 1];
+    if (to->what != what && (other->what == what || (to->what && !other->what)))
+        to = other;
+    /* Never one thing with the mark of another. */
+    __atomic_store_n(&to->what, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&to->mark, mark, __ATOMIC_RELEASE);
+    __atomic_store_n(&to->what, what, __ATOMIC_RELEASE);
 }
 
 int kernel_walk_fd(const struct kernel_walk *w)
@@ -293,5 +321,5 @@ double kernel_walk_fullness(const struct kernel_walk *w)
 
 uint64_t kernel_walk_lost(const struct kernel_walk *w)
 {
-    return *w->lost;
+    return w->counts->lost;
 }

@@ -2,7 +2,8 @@
  * if that is a thread of the process it follows a chain of nodes in its memory. Nothing is stopped for longer than that takes, some
  * microseconds, and nothing can change while it is read; whoever collects the samples has to be awake only now and then.
  *
- * Threads are seen only when they run, from their first instruction on. The timers are the CPUs' and not the threads', since those would have to be set anew
+ * Threads are seen when they run, from their first instruction on; and, with a wait_period, when they get a CPU after they have waited
+ * for one, with the stack they waited with, for as many whole periods as that was. The timers are the CPUs' and not the threads', since those would have to be set anew
  * whenever a thread is put on a CPU; and a thread that runs for less than a period would never be seen. When scry ends, however it does, the kernel takes
  * timers and program away. */
 #ifndef SCRY_ACCESS_KERNEL_WALK_H
@@ -20,6 +21,8 @@ struct kernel_walk;
 int kernel_walk_open(const struct process *process, const struct kernel_plan *plan,
                      scry_nsec period, struct kernel_walk **ret_walk, struct error *err);
 void kernel_walk_close(struct kernel_walk *w);
+/* Whether those that wait for a CPU are seen as well: if the plan asks for it and the kernel can tell (Linux 6.16). */
+bool kernel_walk_sees_waiting(const struct kernel_walk *w);
 
 /* Hand over what has come in since; `take` returns 0, or something else to end it. Returns that, or 0. The nodes are valid only meanwhile. */
 int kernel_walk_drain(struct kernel_walk *w,

@@ -19,7 +19,7 @@ def main() -> None:
                 clang,
                 "-target",
                 "bpf",
-                "-mcpu=v2",
+                "-mcpu=v3",
                 "-O2",
                 "-g",
                 "-Wall",

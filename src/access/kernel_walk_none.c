@@ -15,6 +15,12 @@ void kernel_walk_close(struct kernel_walk *w)
     (void)w;
 }
 
+bool kernel_walk_sees_waiting(const struct kernel_walk *w)
+{
+    (void)w;
+    return false;
+}
+
 int kernel_walk_drain(struct kernel_walk *w,
                       int (*take)(const struct kernel_sample *, const struct kernel_node *, void *),
                       void *context)

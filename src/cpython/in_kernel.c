@@ -102,6 +102,10 @@ int in_kernel_plan(struct python *py, struct kernel_plan *ret, struct error *err
         .what_begin = l->co_code_adaptive,
     };
     plan_mark(l, ret);
+    if (l->is_code_object_generation != LAYOUT_NONE) {
+        ret->generation = l->is_code_object_generation - l->is_threads_head;
+        ret->generation_size = l->counts_births ? 4 : 8;
+    }
     ret->span = (uint32_t)l->if_size < KERNEL_WALK_SPAN ? (uint32_t)l->if_size : KERNEL_WALK_SPAN;
     int r = plan_lists(py, ret);
     if (r < 0)

@@ -10,30 +10,33 @@
 
 #include "engine/target_private.h"
 
-#define LEAST_PACE   10.0
-#define FIRST_PACE   40.0
-#define MOST_PACE    640.0
-#define PASSING      256
-#define JITTER_EVERY (100ULL * 1000 * 1000)
-#define GONE_MEMORY  512    /* samples */
-#define GONE_LIMIT   0.0075 /* of them may be without a name */
-#define GONE_MOST    8      /* in the first ones */
-#define NODE_PRICE   200    /* nanoseconds a node takes, about */
-#define TORN_MOST    16     /* samples of a thread, one after the other */
-#define PRICE_MEMORY 64
+#define LEAST_PACE      10.0
+#define FIRST_PACE      40.0
+#define MOST_PACE       640.0
+#define PACE_DECAY      0.9
+#define WANTED_FULLNESS 0.125 /* of the room for samples that wait to be collected */
+#define LEAST_WHILE     (10ULL * 1000 * 1000)
+#define PASSING         256
+#define JITTER_EVERY    (100ULL * 1000 * 1000)
+#define GONE_MEMORY     512    /* samples */
+#define GONE_LIMIT      0.0075 /* of them may be without a name */
+#define GONE_MOST       8      /* in the first ones */
+#define TORN_MOST       16     /* samples of a thread, one after the other */
+#define PRICE_MEMORY    64
 
 struct kernel_target {
     struct kernel_walk *walk;
     struct known_thread *passing[PASSING];
     size_t passing_count, passing_next;
-    scry_nsec last;     /* sample */
-    scry_nsec jittered; /* when */
+    scry_nsec last;                /* sample */
+    scry_nsec jittered, collected; /* when */
     uint64_t seed, lost;
     double gone_share, seen;
     bool gone_now;   /* since the last collection */
     bool unreadable; /* here */
     double price;    /* the share of a thread's time that goes into following its chain, about */
     double pace;     /* collections per second */
+    scry_nsec period;
     scry_addr heads[KERNEL_WALK_HEADS];
     /* of the collection that is going on */
     struct target *target;
@@ -42,7 +45,7 @@ struct kernel_target {
     void *context;
 };
 
-int target_kernel_begin(struct target *t, scry_nsec period, struct error *err)
+int target_kernel_begin(struct target *t, scry_nsec period, bool waiting, struct error *err)
 {
     struct kernel_plan plan;
     int r = in_kernel_plan(t->python, &plan, err);
@@ -54,7 +57,11 @@ int target_kernel_begin(struct target *t, scry_nsec period, struct error *err)
     k->target = t;
     k->seed = clock_now();
     k->pace = FIRST_PACE;
+    k->period = period / 1000 * 1000;
+    k->collected = k->seed;
     memcpy(k->heads, plan.heads, sizeof(k->heads));
+    plan.wait_period = waiting ? k->period : 0;
+    plan.begun = clock_now();
     r = kernel_walk_open(t->process, &plan, period, &k->walk, err);
     if (r < 0) {
         free(k);
@@ -62,6 +69,11 @@ int target_kernel_begin(struct target *t, scry_nsec period, struct error *err)
     }
     t->private->kernel = k;
     return 0;
+}
+
+bool target_kernel_sees_waiting(const struct target *t)
+{
+    return kernel_walk_sees_waiting(t->private->kernel->walk);
 }
 
 bool target_kernel_runs(const struct target *t)
@@ -188,26 +200,33 @@ static scry_nsec take_whole(scry_nsec *owed)
     return whole;
 }
 
-static int hand_over(struct kernel_target *k, struct known_thread *thread, scry_nsec when)
+static int hand_over(struct kernel_target *k, struct known_thread *thread, scry_nsec when,
+                     scry_nsec waited)
 {
     struct target_private *p = k->target->private;
     p->snapshot.count = 0;
     if (look_report(k->target, k->look, thread) < 0)
         return -SCRY_E_NO_MEMORY;
     k->last = when > k->last ? when : k->last; /* two CPUs may be at it at once */
-    return k->take(&(struct kernel_seen){.snapshot = &p->snapshot,
-                                         .when = k->last,
-                                         .period = take_whole(&thread->kernel_stands),
-                                         .ran = take_whole(&thread->kernel_ran)},
-                   k->context);
+    /* Who has waited for several periods would have been seen so often. */
+    uint64_t times = waited / k->period;
+    struct kernel_seen seen = {.snapshot = &p->snapshot, .when = k->last, .period = k->period};
+    for (int r; times > 1; times--, thread->kernel_stands -= k->period)
+        if ((r = k->take(&seen, k->context)) < 0)
+            return r;
+    seen.period = take_whole(&thread->kernel_stands);
+    seen.ran = take_whole(&thread->kernel_ran);
+    return k->take(&seen, k->context);
 }
 
 /* What the thread has run since its last sample, by the kernel's own account. At its first one, what it has run since the process was
- * first looked at. */
+ * first looked at; or a period, if it has begun since: what it has run so far would leave out those that end before they are seen. */
 static void count_time(struct known_thread *thread, const struct kernel_sample *sample)
 {
-    if (!thread->kernel_seen)
-        thread->kernel_ran_at = thread->run_before;
+    if (!thread->kernel_seen) {
+        thread->kernel_ran_at = thread->run_before ? thread->run_before : sample->ran;
+        thread->kernel_ran = thread->run_before ? 0 : sample->period;
+    }
     thread->kernel_seen = true;
     if (sample->ran > thread->kernel_ran_at) {
         thread->kernel_ran += sample->ran - thread->kernel_ran_at;
@@ -220,8 +239,7 @@ static void count_time(struct known_thread *thread, const struct kernel_sample *
 static void check_price(struct kernel_target *k, const struct kernel_sample *sample)
 {
     if (sample->period)
-        k->price +=
-            ((double)sample->count * NODE_PRICE / (double)sample->period - k->price) / PRICE_MEMORY;
+        k->price += ((double)sample->took / (double)sample->period - k->price) / PRICE_MEMORY;
 }
 
 /* A chain that is broken, or that begins elsewhere than before: most likely the thread was caught while it linked a frame. If it
@@ -260,19 +278,23 @@ static int take_sample(const struct kernel_sample *sample, const struct kernel_n
     thread->torn = r < 0;
     thread->activity = TASK_RUNNING;
     t->stats.peeked += r == 0;
-    return is_wanted(k, thread) ? hand_over(k, thread, sample->time) : 0;
+    scry_nsec waited = sample->flags & KERNEL_WALK_WAITED ? sample->period : 0;
+    return is_wanted(k, thread) ? hand_over(k, thread, sample->time, waited) : 0;
 }
 
 /* Seldom, but so often that samples do not want for room, and that functions are still there to be asked for their names. */
-static void choose_pace(struct kernel_target *k)
+static void choose_pace(struct kernel_target *k, scry_nsec now)
 {
-    double full = kernel_walk_fullness(k->walk);
-    if (full > 0.25 || k->gone_now)
-        k->pace *= 2;
-    else if (full < 0.0625)
-        k->pace /= 2;
+    scry_nsec since = now - k->collected;
+    if (since < LEAST_WHILE)
+        since = LEAST_WHILE; /* it was woken; that says little of how fast they come */
+    double wanted = kernel_walk_fullness(k->walk) / WANTED_FULLNESS *
+                    ((double)SCRY_NSEC_PER_SEC / (double)since);
+    k->pace *= k->gone_now ? 2 : PACE_DECAY;
+    k->pace = wanted > k->pace ? wanted : k->pace;
     k->pace = k->pace < LEAST_PACE ? LEAST_PACE : k->pace > MOST_PACE ? MOST_PACE : k->pace;
     k->gone_now = false;
+    k->collected = now;
 }
 
 /* Threads of an interpreter that was not there at first, or too many to be found. */
@@ -309,7 +331,7 @@ int target_kernel_collect(struct target *t, const struct look *look,
     k->context = context;
     int r = kernel_walk_drain(k->walk, take_sample, k);
     t->stats.memory_calls = t->private->ahead_mem->under->calls;
-    choose_pace(k);
+    choose_pace(k, now);
     k->unreadable |= has_strangers(k);
     if (now - k->jittered >= JITTER_EVERY) {
         kernel_walk_jitter(k->walk, &k->seed);

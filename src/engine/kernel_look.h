@@ -9,12 +9,14 @@
 struct kernel_seen {
     const struct snapshot *snapshot; /* of this thread alone; valid only meanwhile */
     scry_nsec when;                  /* by CLOCK_MONOTONIC; never before the one before */
-    scry_nsec period;                /* the time on a CPU it stands for, as samples do */
+    scry_nsec period;                /* the time it stands for, as samples do */
     scry_nsec ran;                   /* what the thread has run since it was last seen */
 };
 
-/* Begin: what runs on each CPU is looked at once in a `period`. UNSUPPORTED, PERMISSION. */
-int target_kernel_begin(struct target *t, scry_nsec period, struct error *err);
+/* Begin: what runs on each CPU is looked at once in a `period`; and with `waiting`, what waits for one, if the kernel can tell. UNSUPPORTED,
+ * PERMISSION. */
+int target_kernel_begin(struct target *t, scry_nsec period, bool waiting, struct error *err);
+bool target_kernel_sees_waiting(const struct target *t);
 bool target_kernel_runs(const struct target *t);
 void target_kernel_end(struct target *t);
 

@@ -27,7 +27,9 @@
 #define REST           (20ULL * 1000 * 1000)
 #define LONGEST_NAP    (50ULL * 1000 * 1000)
 #define COLLECT_NAP    (2 * LONGEST_NAP)
-#define PRICE_MOST     0.01    /* of a thread's time for reading its stack in the kernel */
+#define PRICE_MOST     0.02    /* of a thread's time for reading its stack in the kernel ... */
+#define PRICE_EAGER    0.1     /* ... for whoever asks for more than ... */
+#define EAGER          1000    /* ... so many looks a second */
 #define PRICE_EVER     0.5     /* whoever asks for it: it may be a trap */
 #define KERNEL_FASTEST 20000.0 /* per second: more would take too much of the thread's own time */
 #define COLLECTOR_KEY  (UINT64_MAX - 1) /* no frame has it */
@@ -515,6 +517,17 @@ static const char *only_from_outside(const struct sampler_options *o)
                                             : NULL;
 }
 
+/* What waits for a CPU takes time on the wall, but no CPU time. Who does not insist on the kernel has it counted, there or from outside. */
+static int begin_in_kernel(struct sampler *s, struct target *t, struct error *err)
+{
+    scry_nsec period = (scry_nsec)((double)SCRY_NSEC_PER_SEC / s->options.rate);
+    bool waiting = !s->options.cpu;
+    int r = target_kernel_begin(t, period, waiting, err);
+    if (r == 0 && waiting && s->options.reader == READER_AUTO && !target_kernel_sees_waiting(t))
+        target_kernel_end(t);
+    return r;
+}
+
 /* Where the stacks of each process are read, if that is not decided yet. */
 static int choose_readers(struct sampler *s, struct error *err)
 {
@@ -527,8 +540,7 @@ static int choose_readers(struct sampler *s, struct error *err)
         struct member *m = &s->tree.members[i];
         if (!m->reader_chosen && o->reader != READER_MEMORY && !hindrance &&
             !s->sink->ops->waiting) {
-            int r = target_kernel_begin(m->target, (scry_nsec)((double)SCRY_NSEC_PER_SEC / o->rate),
-                                        err);
+            int r = begin_in_kernel(s, m->target, err);
             if (r < 0 && r != -SCRY_E_GONE && o->reader == READER_KERNEL && !s->stats.ticks)
                 return r;
         }
@@ -573,7 +585,9 @@ static int collect_member(struct sampler *s, struct member *m, scry_nsec time)
         return r;
     m->ended = r == -SCRY_E_GONE || (r < 0 && process_space_lost(m->target->process));
     s->stats.errors += r < 0 && !m->ended;
-    double most = s->options.reader == READER_AUTO ? PRICE_MOST : PRICE_EVER;
+    double most = s->options.reader != READER_AUTO ? PRICE_EVER
+                  : s->options.rate > EAGER        ? PRICE_EAGER
+                                                   : PRICE_MOST;
     if (target_kernel_fails(m->target) || target_kernel_price(m->target) > most) {
         target_kernel_end(m->target);
         s->collects = false;
