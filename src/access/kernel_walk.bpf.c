@@ -17,6 +17,9 @@
 #define BYTES        8192 /* of it: a page, and the node that goes on behind it; a power of 2 */
 #define SEEN         512  /* a power of 2 */
 
+/* The kernel proves a function that anybody might call once, others anew at each call and in each turn of a loop: fifty milliseconds in all. */
+#define ONCE __attribute__((noinline))
+
 char terms[] SEC("license") = "Dual MIT/GPL";
 
 const volatile struct kernel_plan plan;
@@ -52,6 +55,8 @@ struct scratch {
     struct kernel_sample head;
     struct kernel_node nodes[KERNEL_WALK_NODES];
     unsigned char bytes[BYTES + KERNEL_WALK_SPAN];
+    __u64 window, window_end; /* addresses that are in `bytes` from WINDOW_AT on */
+    __u64 page;               /* of the last node that was not */
     struct seen seen[SEEN];
     __u64 taken;
 };
@@ -103,6 +108,7 @@ struct search {
     __u64 at, found;
     __u64 tid;
     __u64 bare; /* one without a chain */
+    __u32 list;
 };
 
 static inline __attribute__((always_inline)) __u64 first_node(__u64 record, __u64 *ret_further)
@@ -121,8 +127,13 @@ static inline __attribute__((always_inline)) __u64 first_node(__u64 record, __u6
 static long look_at_record(__u32 i, struct search *s)
 {
     __u64 key = 0, further, at = s->at;
-    if (!at)
-        return 1;
+    if (!at) {
+        __u32 list = s->list;
+        if (list >= KERNEL_WALK_HEADS || !plan.heads[list])
+            return 1;
+        s->list = list + 1;
+        return read_word(&s->at, plan.heads[list]) != 0;
+    }
     if (read_word(&key, at + plan.record_key))
         return 1;
     /* The record of a thread that is about to be started may bear the id of the one that starts it. */
@@ -137,22 +148,15 @@ static long look_at_record(__u32 i, struct search *s)
 }
 
 /* Fills in record and head. False: there is none now, but one that will be it soon. */
-static inline __attribute__((always_inline)) int find_record(__u32 tid, struct known *to)
+ONCE int find_record(__u32 tid, struct known *to)
 {
-    int sure = 1;
-    for (int i = 0; i < KERNEL_WALK_HEADS; i++) {
-        struct search s = {.tid = tid};
-        if (!plan.heads[i] || read_word(&s.at, plan.heads[i]))
-            break;
-        bpf_loop(KERNEL_WALK_RECORDS, look_at_record, &s, 0);
-        if (s.bare)
-            sure = 0;
-        to->record = s.found;
-        to->head = plan.heads[i];
-        if (s.found)
-            return 1;
-    }
-    return sure;
+    struct search s = {.tid = tid};
+    if (!to)
+        return 0;
+    bpf_loop(KERNEL_WALK_RECORDS, look_at_record, &s, 0);
+    to->record = s.found;
+    to->head = plan.heads[(s.list - 1) & (KERNEL_WALK_HEADS - 1)];
+    return s.found || !s.bare;
 }
 
 static inline __attribute__((always_inline)) __u64 began_at(void)
@@ -182,9 +186,8 @@ static inline __attribute__((always_inline)) struct known *thread_of(__u32 tid, 
 struct walk {
     __u64 at, further;
     struct scratch *to;
-    __u64 window, window_end; /* addresses that are in scratch.bytes from WINDOW_AT on */
-    __u64 page;               /* of the last node that was not */
     __u64 generation;
+    __u32 room; /* the number of `to` */
     __u32 count, flags;
     __u32 met_further, may_end;
 };
@@ -217,60 +220,83 @@ static inline __attribute__((always_inline)) int is_known(__u64 what, __u64 mark
     return (a->what == what && a->mark == mark) || (b->what == what && b->mark == mark);
 }
 
-/* Where no thing has died since its mark was read, that need not be read again. */
-static inline __attribute__((always_inline)) __u64 mark_of(struct walk *w, struct scratch *to,
-                                                           __u64 what)
+/* Where no thing has died since its mark was read, that need not be read again. Returns flags. */
+ONCE int mark_node(__u32 room, __u32 n, __u64 what, __u64 generation)
 {
+    struct scratch *to = bpf_map_lookup_elem(&scratches, &room);
+    if (!to)
+        return 0;
     struct seen *s = &to->seen[kernel_known_place(what) & (SEEN - 1)];
     int same = s->what == what;
+    __u32 flags = 0;
     __u64 mark = s->mark;
-    if (!same || !w->generation || s->generation != w->generation) {
-        mark = read_mark(what, &w->flags);
+    if (!same || !generation || s->generation != generation) {
+        mark = read_mark(what, &flags);
         same = same && mark == s->mark;
         s->what = what;
         s->mark = mark;
-        s->generation = w->generation;
+        s->generation = generation;
         if (!same)
             s->known = 0;
     }
     if (mark && !s->known) {
         s->known = is_known(what, mark);
         if (!s->known)
-            w->flags |= KERNEL_WALK_NEW;
+            flags |= KERNEL_WALK_NEW;
     }
-    return mark;
+    to->nodes[n & (KERNEL_WALK_NODES - 1)].mark = mark;
+    return flags;
 }
 
 /* Where in scratch.bytes the node is; nodes lie side by side most often, callers first: the second one on a page has all of it
  * before it read at once. Below 0: it cannot be read. */
-static inline __attribute__((always_inline)) long bytes_of(struct walk *w, struct scratch *to,
-                                                           __u64 at)
+ONCE int bytes_of(__u32 room, __u64 at)
 {
-    if (at >= w->window && at + plan.span <= w->window_end)
-        return (long)(at - w->window) + WINDOW_AT;
+    struct scratch *to = bpf_map_lookup_elem(&scratches, &room);
+    if (!to)
+        return -1;
+    if (at >= to->window && at + plan.span <= to->window_end)
+        return (int)(at - to->window) + WINDOW_AT;
     __u64 page = at & ~(__u64)(PAGE - 1);
-    if (page != w->page) {
-        w->page = page;
+    if (page != to->page) {
+        to->page = page;
         return bpf_probe_read_user(to->bytes, plan.span, (const void *)at) ? -1 : 0;
     }
     __u32 before = at & (PAGE - 1);
     if (bpf_probe_read_user(to->bytes + WINDOW_AT, before + plan.span, (const void *)page))
         return -1;
-    w->window = page;
-    w->window_end = at + plan.span;
-    return (long)before + WINDOW_AT;
+    to->window = page;
+    to->window_end = at + plan.span;
+    return (int)before + WINDOW_AT;
+}
+
+/* A chain that has just been begun may not be linked to the rest of it yet: what is further down is known all the same,
+ * and a sound chain leads there. A first node that has begun would be linked: then it is not true. Returns 0 if there is more to follow. */
+static inline __attribute__((always_inline)) long go_further(struct walk *w, struct scratch *to)
+{
+    if (!w->further || w->met_further)
+        return 1;
+    __u64 begin = to->nodes[0].what + plan.what_begin;
+    w->count = w->count && to->nodes[0].where < begin;
+    w->flags = 0;
+    w->may_end = 0;
+    w->at = w->further;
+    w->met_further = 1;
+    return 0;
 }
 
 static long look_at_node(__u32 i, struct walk *w)
 {
     __u64 at = w->at;
     struct scratch *to = w->to;
-    if (!at || !to)
+    if (!to)
         return 1;
-    long offset = bytes_of(w, to, at);
+    if (!at)
+        return go_further(w, to);
+    int offset = bytes_of(w->room, at);
     if (offset < 0) {
         w->flags |= KERNEL_WALK_FAULT;
-        return 1;
+        return go_further(w, to);
     }
     const unsigned char *node = to->bytes + (offset & (BYTES - 1));
     if (at == w->further)
@@ -286,32 +312,16 @@ static long look_at_node(__u32 i, struct walk *w)
     __u32 n = w->count;
     if (n >= KERNEL_WALK_NODES) {
         w->flags |= KERNEL_WALK_CUT;
-        return 1;
+        return go_further(w, to);
     }
     struct kernel_node *k = &to->nodes[n & (KERNEL_WALK_NODES - 1)];
     const __u64 what = *(__u64 *)(node + plan.node_what) & ~plan.what_tags;
     k->addr = at;
     k->what = what;
     k->where = *(__u64 *)(node + plan.node_where);
-    k->mark = mark_of(w, to, what);
+    w->flags |= mark_node(w->room, n, what, w->generation);
     w->count = n + 1;
     return 0;
-}
-
-/* A chain that has just been begun may not be linked to the rest of it yet: what is further down is known all the same,
- * and a sound chain leads there. A first node that has begun would be linked: then it is not true. */
-static inline __attribute__((always_inline)) void follow(struct walk *w)
-{
-    bpf_loop(KERNEL_WALK_NODES * 2, look_at_node, w, 0);
-    if (!w->further || w->met_further)
-        return;
-    struct scratch *to = w->to;
-    __u64 begin = to->nodes[0].what + plan.what_begin;
-    w->count = w->count && to->nodes[0].where < begin;
-    w->flags = 0;
-    w->may_end = 0;
-    w->at = w->further;
-    bpf_loop(KERNEL_WALK_NODES * 2, look_at_node, w, 0);
 }
 
 static inline __attribute__((always_inline)) __u32 holds(__u64 record)
@@ -326,11 +336,11 @@ static inline __attribute__((always_inline)) __u32 holds(__u64 record)
     return locked ? KERNEL_WALK_HOLDS : 0;
 }
 
-static inline __attribute__((always_inline)) __u64 generation_of(const struct known *k)
+static inline __attribute__((always_inline)) __u64 generation_of(__u64 head)
 {
     __u64 generation = 0;
     __u32 low = 0;
-    const void *at = (const void *)(k->head + plan.generation);
+    const void *at = (const void *)(head + plan.generation);
     if (plan.generation_size == sizeof(low))
         return bpf_probe_read_user(&low, sizeof(low), at) ? 0 : low;
     if (plan.generation_size == sizeof(generation))
@@ -338,33 +348,45 @@ static inline __attribute__((always_inline)) __u64 generation_of(const struct kn
     return 0;
 }
 
-/* The thread that runs; what is handed over stands for so much time. */
-static inline __attribute__((always_inline)) void
-look(struct scratch *to, const struct known *k, __u32 tid, __u64 now, __u64 period, __u32 flags)
+/* What a sample is of, and stands for. */
+struct subject {
+    __u64 record, head;
+    __u64 now, period;
+    __u32 tid, flags;
+};
+
+/* At the thread that runs. */
+ONCE int look(__u32 room, struct subject *of)
 {
-    __u64 record = k->record;
-    struct walk w = {.to = to, .page = 1};
+    struct scratch *to = bpf_map_lookup_elem(&scratches, &room);
+    if (!of || !to)
+        return 0;
+    __u64 record = of->record;
+    struct walk w = {.to = to, .room = room};
     w.at = first_node(record, &w.further);
     if (!w.at)
-        return;
-    w.generation = generation_of(k);
-    follow(&w);
+        return 0;
+    w.generation = generation_of(of->head);
+    to->window = to->window_end = 0;
+    to->page = 1; /* none */
+    bpf_loop(KERNEL_WALK_NODES * 4, look_at_node, &w, 0);
     const struct task_struct *task = (const struct task_struct *)bpf_get_current_task();
-    to->head.time = now;
+    to->head.time = of->now;
     to->head.record = record;
-    to->head.period = period;
+    to->head.period = of->period;
     to->head.ran = BPF_CORE_READ(task, se.sum_exec_runtime);
-    to->head.tid = tid;
-    to->head.flags = w.flags | flags | (w.may_end ? KERNEL_WALK_MAY : 0) |
+    to->head.tid = of->tid;
+    to->head.flags = w.flags | of->flags | (w.may_end ? KERNEL_WALK_MAY : 0) |
                      (w.at ? KERNEL_WALK_CUT : 0) | holds(record);
     __u32 count = w.count;
     if (count > KERNEL_WALK_NODES)
-        return;
+        return 0;
     to->head.count = count;
-    to->head.took = bpf_ktime_get_ns() - now;
+    to->head.took = bpf_ktime_get_ns() - of->now;
     if (bpf_ringbuf_output(&samples, to, sizeof(to->head) + count * sizeof(to->nodes[0]),
                            w.flags & KERNEL_WALK_NEW ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP))
         __sync_fetch_and_add(&counts.lost, 1);
+    return 0;
 }
 
 static inline __attribute__((always_inline)) int is_target(struct bpf_pidns_info *id)
@@ -383,11 +405,10 @@ int on_timer(struct bpf_perf_event_data *ctx)
         counts.process = bpf_get_current_pid_tgid() >> 32;
     __u64 now = bpf_ktime_get_ns();
     const struct known *k = thread_of(id.pid, now);
-    __u32 own = KERNEL_WALK_SPARE + bpf_get_smp_processor_id();
-    struct scratch *to = bpf_map_lookup_elem(&scratches, &own);
-    if (k && to)
-        look(to, k, id.pid, now, ctx->sample_period, 0);
-    return 0;
+    if (!k)
+        return 0;
+    struct subject of = {k->record, k->head, now, ctx->sample_period, id.pid};
+    return look(KERNEL_WALK_SPARE + bpf_get_smp_processor_id(), &of);
 }
 
 /* ---- those who wait for a CPU ---- */
@@ -429,7 +450,8 @@ int on_switch(void *ctx)
         k->owed += owed;
         return 0;
     }
-    look(to, k, id.pid, now, owed, KERNEL_WALK_WAITED);
+    struct subject of = {k->record, k->head, now, owed, id.pid, KERNEL_WALK_WAITED};
+    look(spare, &of);
     to->taken = 0;
     return 0;
 }
