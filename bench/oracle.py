@@ -4,15 +4,16 @@
     python bench/oracle.py --quick           a few minutes, to see that it works
     python bench/oracle.py possible          only the first part; the other keeps its last figures
 
-The programs and their grammars are those of tests/oracle. Three parts:
+The programs and their grammars are those of tests/oracle. Two parts:
 
 possible    default options at a high rate, every program on every interpreter, round after round until enough samples
-            are accepted; every one is checked against the grammar.
-shares      the distribution of stacks with default options, and with --nonblocking, against a fully stopped reference.
-            All of them take turns on one running program. The distance is the total variation; the noise floor is the
-            distance between two references of the same length. Each distance is the mean over all pairs of turns, so
-            that one lucky turn does not decide. Without bias the ratio to the noise floor is 1.
-kernel      both of `--reader kernel`: stacks that the program cannot have, and the shares against the same reference.
+            are accepted; every one is checked against the grammar. Where the default reads in the kernel, memory is read, too.
+shares      the distribution of stacks with default options, read from memory, and with --nonblocking, against a reference for which
+            all threads of the process are stopped at one moment. All of them take turns on one running program. The distance is the
+            total variation; the noise floor is the distance between two references of the same length. Each distance is the mean
+            over all pairs of turns, so that one lucky turn does not decide. Without bias the ratio to the noise floor is 1.
+            The program has a CPU of its own: what it takes to wake a thread depends on whether the other CPU sleeps, and whoever
+            looks from outside keeps it awake.
 """
 
 from __future__ import annotations
@@ -44,13 +45,15 @@ SCRY = os.environ.get("SCRY") or str(pythons.PROJECT / "build-release" / "scry")
 Shares = dict[tuple[str, ...], int]
 TORN = re.compile(r";\[torn\] (\d+)$", re.MULTILINE)
 ALWAYS = ("--blocking", "always")
+MEMORY = ("--reader", "memory")
 # name, rate, options; the first of each rate is the reference of the others
 WAYS = [
     ("reference, 100 Hz", 100, ALWAYS),
     ("default, 100 Hz", 100, ()),
     ("reference, 1 kHz", 1000, ALWAYS),
     ("default, 1 kHz", 1000, ()),
-    ("nonblocking, 1 kHz", 1000, ("--nonblocking",)),
+    ("memory, 1 kHz", 1000, MEMORY),
+    ("nonblocking, 1 kHz", 1000, (*MEMORY, "--nonblocking")),
 ]
 PRINTED_TURNS = 3  # of ways without a goal
 LIMIT = 1.5  # times the noise floor
@@ -84,9 +87,13 @@ class Possible:
         return sum(count for key, count in self.accepted.items() if key.startswith("python "))
 
     def add(
-        self, python: pythons.Python, program: grammar.Program, verdict: grammar.Verdict
+        self,
+        python: pythons.Python,
+        program: grammar.Program,
+        reader: str,
+        verdict: grammar.Verdict,
     ) -> None:
-        for key in (f"python {python.id}", f"program {program.name}"):
+        for key in (f"python {python.id}", f"program {program.name}", f"options {reader}"):
             self.accepted[key] += verdict.samples - verdict.torn
             self.torn[key] += verdict.torn
             self.impossible[key] += verdict.impossible
@@ -104,7 +111,7 @@ class Possible:
             f"accepted samples**; {torn:,} more were marked as torn.",
             "",
         ]
-        for what in ("python", "program"):
+        for what in ("options", "python", "program"):
             rows = []
             for key in (k for k in self.accepted if k.startswith(what + " ")):
                 figures = (self.accepted[key], self.impossible[key], self.torn[key])
@@ -121,15 +128,17 @@ def possible(work: Pairs, seconds: float, rate: int, wanted: int, folder: Path) 
     while found.rounds == 0 or found.total() < wanted:
         before = found.total()
         for python, program in work:
-            try:
-                with run.running(python, program) as pid:
-                    text = run.record(SCRY, pid, seconds, rate, folder)
-            except (subprocess.SubprocessError, AssertionError, OSError) as error:
-                found.failures.append(f"{python.id}, {program.name}: {error}")
-                continue
-            found.add(python, program, grammar.judge(program, text))
+            for options in ((), MEMORY)[: 1 + read_in_kernel(python)]:
+                try:
+                    with run.running(python, program) as pid:
+                        text = run.record(SCRY, pid, seconds, rate, folder, *options)
+                except (subprocess.SubprocessError, AssertionError, OSError) as error:
+                    found.failures.append(f"{python.id}, {program.name}: {error}")
+                    continue
+                reader = " ".join(options) or "none"
+                found.add(python, program, reader, grammar.judge(program, text))
         found.rounds += 1
-        bad = sum(found.impossible.values()) // 2
+        bad = sum(found.impossible.values()) // 3
         print(
             f"  possible: round {found.rounds}: {found.total():,} accepted, {bad} impossible",
             flush=True,
@@ -138,6 +147,11 @@ def possible(work: Pairs, seconds: float, rate: int, wanted: int, folder: Path) 
             found.failures.append("a whole round without a sample")
             break
     return found
+
+
+def read_in_kernel(python: pythons.Python) -> bool:
+    """Where the kernel allows it."""
+    return python.version >= (3, 11) and not python.free_threaded
 
 
 def shares_of(program: grammar.Program, text: str) -> tuple[Shares, float]:
@@ -160,6 +174,15 @@ def pooled(shares: list[Shares]) -> Shares:
     return dict(total)
 
 
+def alone_on_a_cpu(pid: int) -> None:
+    """All threads it has and will have; the profilers have the other one."""
+    subprocess.run(
+        ["taskset", "-ap", "-c", str(max(os.sched_getaffinity(0))), str(pid)],
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+
+
 def compare(
     python: pythons.Python, program: grammar.Program, seconds: float, turns: int, folder: Path
 ) -> list[str]:
@@ -167,10 +190,13 @@ def compare(
     seen: dict[str, list[Shares]] = {name: [] for name, _, _ in WAYS}
     torn: list[float] = []
     with run.running(python, program) as pid:
+        alone_on_a_cpu(pid)
         for turn in range(turns):
             for name, rate, options in WAYS[turn % len(WAYS) :] + WAYS[: turn % len(WAYS)]:
-                if name.startswith("nonblocking") and turn >= PRINTED_TURNS:
+                if name.startswith(("nonblocking", "memory")) and turn >= PRINTED_TURNS:
                     continue
+                if name.startswith("memory") and not read_in_kernel(python):
+                    continue  # the same as the default
                 shares, torn_share = shares_of(
                     program, run.record(SCRY, pid, seconds, rate, folder, *options)
                 )
@@ -183,6 +209,9 @@ def compare(
         if name.startswith("reference"):
             reference, floor = seen[name], mean_distance(seen[name], seen[name])
             row.append(f"{floor:.4f}")
+            continue
+        if not seen[name]:
+            row.append("")
             continue
         distance = mean_distance(seen[name], reference)
         ratio = distance / floor if floor else (1.0 if distance == 0 else float("inf"))
@@ -239,6 +268,7 @@ def compare_all(work: Pairs, seconds: float, turns: int, folder: Path) -> list[s
         "default, 100 Hz",
         "floor, 1 kHz",
         "default, 1 kHz",
+        "memory, 1 kHz",
         "--nonblocking, 1 kHz",
         "torn then",
         "samples at 1 kHz",
@@ -251,78 +281,16 @@ def compare_all(work: Pairs, seconds: float, turns: int, folder: Path) -> list[s
         f"Turns of {seconds:g} s each. In each cell: the distance from the reference as a multiple of the noise floor",
         "(wanted for the default: at most 1.5), in brackets the distance itself, and that of all turns put together. Few turns say",
         f"little: a row with a figure over the limit is measured once more with {AGAIN} times as many, and stands here with both.",
+        "The default reads stacks in the kernel from 3.11 on, and from memory before; memory and --nonblocking are `--reader memory`.",
         "The build is the beginning of the program's SHA-256: rows of another one were measured before a change that is not theirs.",
         "",
     ]
     return lines + report.table(head, kept.sorted()) + failures
 
 
-def in_kernel(
-    python: pythons.Python, program: grammar.Program, seconds: float, turns: int, folder: Path
-) -> tuple[list[str], int]:
-    """One row, and how many stacks are impossible."""
-    reference: list[Shares] = []
-    seen: list[Shares] = []
-    total = grammar.Verdict()
-    stayed = 0
-    stats = folder / "stats.json"
-    with run.running(python, program) as pid:
-        for _ in range(turns):
-            text = run.record(SCRY, pid, seconds, 1000, folder, *ALWAYS)
-            reference.append(shares_of(program, text)[0])
-            options = ("--reader", "kernel", "--stats", str(stats))
-            text = run.record(SCRY, pid, seconds, 1000, folder, *options)
-            seen.append(shares_of(program, text)[0])
-            verdict = grammar.judge(program, text)
-            total.samples += verdict.samples
-            total.torn += verdict.torn
-            total.impossible += verdict.impossible
-            stayed += json.loads(stats.read_text())["processes_read_in_kernel"]
-    floor, distance = mean_distance(reference, reference), mean_distance(seen, reference)
-    ratio = distance / floor if floor else (1.0 if distance == 0 else float("inf"))
-    bias = grammar.distance(pooled(seen), pooled(reference))
-    figures = (total.samples, total.impossible, total.torn)
-    row = [python.id, program.name, *(f"{n:,}" for n in figures), f"{floor:.4f}"]
-    row += [f"{ratio:.2f} ({distance:.4f}; pooled {bias:.4f})", f"{stayed} of {turns}"]
-    return row, total.impossible
-
-
-def part_kernel(options: argparse.Namespace, folder: Path) -> tuple[list[str], int]:
-    work = pairs(choose(options.pythons or newest_of_all()), options.programs)
-    work = [(python, program) for python, program in work if python.minor >= (3, 11)]
-    seconds, turns = options.seconds or 2, options.turns or (2 if options.quick else 4)
-    rows: list[list[str]] = []
-    bad = 0
-    for python, program in work:
-        row, impossible = in_kernel(python, program, seconds, turns, folder)
-        print("  kernel: " + "  ".join(row), flush=True)
-        rows.append(row)
-        bad += impossible
-    lines = [
-        "## Read in the kernel",
-        "",
-        f"`--reader kernel` at 1 kHz, {turns} turns of {seconds:g} s, in turns with the reference: {bad} impossible stacks. The shares as in the table above.",
-        "A process whose functions are too short-lived is looked at from outside after a moment: the last column says how often",
-        "it was read in the kernel to the end.",
-        "",
-    ]
-    head = [
-        "python",
-        "program",
-        "samples",
-        "impossible",
-        "torn",
-        "floor",
-        "kernel",
-        "in the kernel",
-    ]
-    return lines + report.table(head, rows), bad
-
-
 HEADS = {
     "possible": "## Possible stacks",
     "shares": "## Shares",
-    "kernel": "## Read in the kernel",
 }
 
 
@@ -347,7 +315,7 @@ def choose(wanted: list[str]) -> list[pythons.Python]:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./dev oracle", description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", help="possible, shares, kernel; all if not given")
+    parser.add_argument("parts", nargs="*", help="possible, shares; both if not given")
     parser.add_argument("--quick", action="store_true", help="a few minutes in all")
     parser.add_argument(
         "--samples", type=int, default=0, help="accepted samples wanted (1,000,000)"
@@ -396,7 +364,7 @@ def newest_of_all() -> list[str]:
 
 def dated(options: argparse.Namespace, part: str, folder: Path) -> tuple[list[str], int]:
     started, load = time.monotonic(), os.getloadavg()[0]
-    made = {"possible": part_possible, "shares": part_shares, "kernel": part_kernel}
+    made = {"possible": part_possible, "shares": part_shares}
     lines, bad = made[part](options, folder)
     date = datetime.datetime.now().astimezone().isoformat(timespec="minutes")
     how = ", quick mode: too short to be trusted" if options.quick else ""

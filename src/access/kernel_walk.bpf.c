@@ -16,6 +16,7 @@
 #define WINDOW_AT    128  /* in scratch.bytes; before it one node alone */
 #define BYTES        8192 /* of it: a page, and the node that goes on behind it; a power of 2 */
 #define SEEN         512  /* a power of 2 */
+#define LONGEST      1000000000ULL
 
 /* The kernel proves a function that anybody might call once, others anew at each call and in each turn of a loop: fifty milliseconds in all. */
 #define ONCE __attribute__((noinline))
@@ -33,6 +34,7 @@ struct sched_info {
 } __attribute__((preserve_access_index));
 
 struct task_struct {
+    int pid, tgid;
     struct sched_entity se;
     struct sched_info sched_info;
     __u64 start_time;
@@ -58,7 +60,8 @@ struct scratch {
     __u64 window, window_end; /* addresses that are in `bytes` from WINDOW_AT on */
     __u64 page;               /* of the last node that was not */
     struct seen seen[SEEN];
-    __u64 taken;
+    __u64 taken;  /* by a program that can be interrupted */
+    __u64 ticked; /* when the CPU's timer went off last */
 };
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -395,26 +398,76 @@ static inline __attribute__((always_inline)) int is_target(struct bpf_pidns_info
            id->tgid == plan.tgid;
 }
 
+/* The time since this CPU's timer last went off, which may have been late or set anew; one that is far too long is nobody's. */
+static inline __attribute__((always_inline)) __u64 time_since(struct scratch *cpu, __u64 now,
+                                                              __u64 period)
+{
+    __u64 since = now - cpu->ticked, longest = period * 10 > LONGEST ? period * 10 : LONGEST;
+    cpu->ticked = now;
+    return since > longest ? period : since;
+}
+
 SEC("perf_event")
 int on_timer(struct bpf_perf_event_data *ctx)
 {
     struct bpf_pidns_info id;
-    if (!is_target(&id))
+    __u64 now = bpf_ktime_get_ns();
+    __u32 room = KERNEL_WALK_SPARE + bpf_get_smp_processor_id();
+    struct scratch *cpu = bpf_map_lookup_elem(&scratches, &room);
+    __u64 since = cpu ? time_since(cpu, now, ctx->sample_period) : 0;
+    if (!since || !is_target(&id))
         return 0;
     if (!counts.process)
         counts.process = bpf_get_current_pid_tgid() >> 32;
-    __u64 now = bpf_ktime_get_ns();
     const struct known *k = thread_of(id.pid, now);
     if (!k)
         return 0;
-    struct subject of = {k->record, k->head, now, ctx->sample_period, id.pid};
-    return look(KERNEL_WALK_SPARE + bpf_get_smp_processor_id(), &of);
+    struct subject of = {k->record, k->head, now, since, id.pid};
+    return look(room, &of);
 }
 
 /* ---- those who wait for a CPU ---- */
 
+/* A thread that was woken waits from then on, although the kernel counts only from when it stands in the queue of a CPU: one that was
+ * idle has to take notice first, which takes long on a virtual machine. */
+struct woken {
+    __u64 at;
+    __u64 ran; /* by then; a thread that has run since was awake already */
+};
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __type(key, __u32); /* its number for the kernel itself */
+    __type(value, struct woken);
+    __uint(max_entries, THREADS);
+} woken SEC(".maps");
+
+SEC("raw_tp/sched_waking")
+int on_waking(struct bpf_raw_tracepoint_args *ctx)
+{
+    const struct task_struct *task = (const struct task_struct *)ctx->args[0];
+    if (!counts.process || (__u32)BPF_CORE_READ(task, tgid) != counts.process)
+        return 0;
+    __u32 tid = BPF_CORE_READ(task, pid);
+    struct woken w = {bpf_ktime_get_ns(), BPF_CORE_READ(task, se.sum_exec_runtime)};
+    bpf_map_update_elem(&woken, &tid, &w, BPF_ANY);
+    return 0;
+}
+
+/* How long the thread that has just got a CPU had waited for it, having stood in a queue for `queued` of that. */
+static inline __attribute__((always_inline)) __u64 time_waited(const struct task_struct *task,
+                                                               __u64 now, __u64 queued)
+{
+    __u32 tid = bpf_get_current_pid_tgid();
+    struct woken *w = bpf_map_lookup_elem(&woken, &tid);
+    if (!w || !w->at)
+        return queued;
+    __u64 since = now - w->at, still = w->ran == BPF_CORE_READ(task, se.sum_exec_runtime);
+    w->at = 0;
+    return still && since > queued ? since : queued;
+}
+
 /* How much of the time it has waited a sample is to stand for now: for each thread, one in each period of that. */
-static inline __attribute__((always_inline)) __u64 owed_by(struct known *k)
+static inline __attribute__((always_inline)) __u64 owed_by(struct known *k, __u64 now)
 {
     const struct task_struct *task = (const struct task_struct *)bpf_get_current_task();
     __u64 delay = BPF_CORE_READ(task, sched_info.run_delay);
@@ -423,7 +476,7 @@ static inline __attribute__((always_inline)) __u64 owed_by(struct known *k)
         k->delay = began_at() > plan.begun ? 0 : delay;
         k->owed = bpf_get_prandom_u32() * plan.wait_period >> 32;
     }
-    __u64 owed = k->owed + (delay - k->delay), whole;
+    __u64 owed = k->owed + time_waited(task, now, delay - k->delay), whole;
     k->delay = delay;
     whole = owed / plan.wait_period * plan.wait_period;
     k->owed = owed - whole;
@@ -439,7 +492,7 @@ int on_switch(void *ctx)
         return 0;
     __u64 now = bpf_ktime_get_ns();
     struct known *k = thread_of(id.pid, now);
-    __u64 owed = k ? owed_by(k) : 0;
+    __u64 owed = k ? owed_by(k, now) : 0;
     if (!owed)
         return 0;
     __u32 spare = bpf_get_smp_processor_id() & (KERNEL_WALK_SPARE - 1);

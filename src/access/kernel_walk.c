@@ -17,6 +17,12 @@
 #define MOST_CPUS  8192
 #define KNOWN_SIZE (KERNEL_WALK_KNOWN * sizeof(struct kernel_known))
 #define SWITCHES   "sched_exit_tp" /* Linux 6.16 */
+#define WAKINGS    "sched_waking"
+
+#define JITTER_EVERY   (100ULL * 1000 * 1000) /* and not before ... */
+#define JITTER_PERIODS 100                    /* ... so many have gone by */
+#define LEAST_OFF      0.03
+#define MOST_OFF       0.1
 
 /* The program, compiled; kernel_walk.py makes it. */
 extern const unsigned char kernel_walk_program[];
@@ -82,8 +88,11 @@ struct kernel_walk {
     int (*take)(const struct kernel_sample *, const struct kernel_node *, void *);
     void *context;
     int result;
-    int switches_fd; /* of the program that is told when a thread gets a CPU; -1 = none is */
-    size_t taken;    /* bytes, by the last collection */
+    double off; /* by so much the rate is off the wanted one; 0 = another pair is to be drawn */
+    scry_nsec jittered; /* when */
+    int switches_fd;    /* of the program that is told when a thread gets a CPU; -1 = none is ... */
+    int wakings_fd;     /* ... and of the one that is told when a thread is woken */
+    size_t taken;       /* bytes, by the last collection */
 };
 
 /* What the loader has to say is for its developers. */
@@ -209,14 +218,30 @@ static int add_timers(struct kernel_walk *w)
     return r == 0 && !w->timer_count ? -ENODEV : r;
 }
 
-void kernel_walk_jitter(struct kernel_walk *w, uint64_t *seed)
+/* Each period is followed by its counterpart, with which it makes the wanted number of samples; and none is so near the wanted
+ * one that a program which has that period itself would be seen in one phase for long. */
+static scry_nsec draw_period(struct kernel_walk *w, uint64_t *seed)
 {
-    for (size_t i = 0; i < w->timer_count; i++) {
+    double off = -w->off;
+    if (!w->off) {
         *seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
-        /* Between 0.9 and 1.1 of it. */
-        uint64_t period = w->period - w->period / 10 + (*seed >> 40) * (w->period / 5) / (1 << 24);
-        ioctl(w->timers[i], PERF_EVENT_IOC_PERIOD, &period);
+        double drawn = LEAST_OFF + (MOST_OFF - LEAST_OFF) * (double)(*seed >> 40) / (1 << 24);
+        off = *seed >> 39 & 1 ? drawn : -drawn;
     }
+    w->off = w->off ? 0 : off;
+    return (scry_nsec)((double)w->period / (1 + off));
+}
+
+void kernel_walk_jitter(struct kernel_walk *w, scry_nsec now, uint64_t *seed)
+{
+    /* The period that is going on is lost whenever another is set. */
+    scry_nsec every = JITTER_PERIODS * w->period;
+    if (now - w->jittered < (every > JITTER_EVERY ? every : JITTER_EVERY))
+        return;
+    w->jittered = now;
+    uint64_t period = draw_period(w, seed);
+    for (size_t i = 0; i < w->timer_count; i++)
+        ioctl(w->timers[i], PERF_EVENT_IOC_PERIOD, &period);
 }
 
 /* ---- */
@@ -243,7 +268,7 @@ int kernel_walk_open(const struct process *process, const struct kernel_plan *pl
     if (!w)
         return error_set(err, -SCRY_E_NO_MEMORY, "out of memory");
     w->period = period < KERNEL_WALK_FASTEST ? KERNEL_WALK_FASTEST : period;
-    w->switches_fd = -1;
+    w->switches_fd = w->wakings_fd = -1;
     r = load(w, process, plan);
     if (r < 0) {
         kernel_walk_close(w);
@@ -258,6 +283,8 @@ int kernel_walk_open(const struct process *process, const struct kernel_plan *pl
     }
     if (plan->wait_period)
         w->switches_fd = lib.bpf_raw_tracepoint_open(SWITCHES, program_fd(w, "on_switch"));
+    if (w->switches_fd >= 0)
+        w->wakings_fd = lib.bpf_raw_tracepoint_open(WAKINGS, program_fd(w, "on_waking"));
     *ret_walk = w;
     return 0;
 }
@@ -276,6 +303,8 @@ void kernel_walk_close(struct kernel_walk *w)
     free(w->timers);
     if (w->switches_fd >= 0)
         close(w->switches_fd);
+    if (w->wakings_fd >= 0)
+        close(w->wakings_fd);
     if (w->counts)
         munmap((void *)(uintptr_t)w->counts, sizeof(*w->counts));
     if (w->known)

@@ -52,7 +52,7 @@ uint64_t kernel_walk_lost(const struct kernel_walk *w)
     return 0;
 }
 
-void kernel_walk_jitter(struct kernel_walk *w, uint64_t *seed)
+void kernel_walk_jitter(struct kernel_walk *w, scry_nsec now, uint64_t *seed)
 {
-    (void)w, (void)seed;
+    (void)w, (void)now, (void)seed;
 }

@@ -30,12 +30,42 @@ static void take(const struct user_regs_struct *u, struct registers *ret)
 }
 #endif
 
+/* What the kernel puts where a result would be, until it goes to sleep there once more. */
+static bool is_cut_short(int64_t result)
+{
+    enum { RESTART = -512, RESTART_NO_HANDLER = -514, RESTART_BY_BLOCK = -516 };
+    return result == RESTART || result == RESTART_NO_HANDLER || result == RESTART_BY_BLOCK ||
+           result == -EINTR;
+}
+
+static bool read_set(pid_t tid, int set, void *to, size_t size)
+{
+    struct iovec room = {to, size};
+    return ptrace(PTRACE_GETREGSET, tid, (void *)(uintptr_t)set, &room) == 0 &&
+           room.iov_len == size;
+}
+
+#if defined(__x86_64__)
+bool registers_show_sleep(pid_t tid)
+{
+    struct user_regs_struct user;
+    return read_set(tid, NT_PRSTATUS, &user, sizeof(user)) && (int64_t)user.orig_rax >= 0 &&
+           is_cut_short((int64_t)user.rax);
+}
+#else
+bool registers_show_sleep(pid_t tid)
+{
+    struct user_regs_struct user;
+    int number = -1;
+    return read_set(tid, NT_ARM_SYSTEM_CALL, &number, sizeof(number)) && number >= 0 &&
+           read_set(tid, NT_PRSTATUS, &user, sizeof(user)) && is_cut_short((int64_t)user.regs[0]);
+}
+#endif
+
 int registers_of_stopped(pid_t tid, struct registers *ret)
 {
-    struct user_regs_struct user = {0};
-    struct iovec room = {&user, sizeof(user)};
-    if (ptrace(PTRACE_GETREGSET, tid, (void *)(uintptr_t)NT_PRSTATUS, &room) != 0 ||
-        room.iov_len != sizeof(user))
+    struct user_regs_struct user;
+    if (!read_set(tid, NT_PRSTATUS, &user, sizeof(user)))
         return -SCRY_E_GONE;
     *ret = (struct registers){0};
     take(&user, ret);

@@ -42,6 +42,8 @@ static inline void register_forget(struct registers *r, unsigned n)
 
 /* All of them, of a thread held by stop_thread(). -SCRY_E_GONE when it is not held (any more). */
 int registers_of_stopped(pid_t tid, struct registers *ret);
+/* Whether it was taken out of a system call in which it slept. */
+bool registers_show_sleep(pid_t tid);
 /* From what the kernel wrote into a core file; -SCRY_E_BAD_FILE when it is of another size. */
 int registers_of_dead(const void *data, size_t size, struct registers *ret);
 /* Only pc and stack pointer, of a thread asleep in the kernel, without stopping it. -SCRY_E_TORN

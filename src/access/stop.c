@@ -247,32 +247,63 @@ static int seize(pid_t tid)
     return -SCRY_E_PERMISSION;
 }
 
-int stop_thread(struct stop *s, pid_t tid, scry_nsec limit)
+static int may_ask(pid_t tid)
 {
-    *s = (struct stop){.tid = tid};
     if (owed_count)
         stop_settle();
-    if (is_owed(tid) || owed_count == OWED_MAX)
-        return -SCRY_E_TORN;
-    int rc = seize(tid);
-    if (rc)
-        return rc;
-    struct waiting w;
-    waiting_begin(&w);
+    return is_owed(tid) || owed_count == OWED_MAX ? -SCRY_E_TORN : seize(tid);
+}
+
+static void interrupt(struct stop *s)
+{
     s->asked = now();
-    ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
-    enum event event = await(tid, &w, limit, &s->signal);
-    waiting_end(&w);
-    switch (event) {
+    ptrace(PTRACE_INTERRUPT, s->tid, NULL, NULL);
+}
+
+static int await_held(struct stop *s, struct waiting *w, scry_nsec limit)
+{
+    switch (await(s->tid, w, limit, &s->signal)) {
     case EVENT_STOPPED:
         s->held = true;
         return 0;
     case EVENT_NONE:
-        owed[owed_count++] = tid;
+        owed[owed_count++] = s->tid;
         return -SCRY_E_TORN;
     default:
         return -SCRY_E_GONE;
     }
+}
+
+int stop_thread(struct stop *s, pid_t tid, scry_nsec limit)
+{
+    *s = (struct stop){.tid = tid};
+    int rc = may_ask(tid);
+    if (rc)
+        return rc;
+    struct waiting w;
+    waiting_begin(&w);
+    interrupt(s);
+    rc = await_held(s, &w, limit);
+    waiting_end(&w);
+    return rc;
+}
+
+int stop_ask(struct stop *s, pid_t tid)
+{
+    *s = (struct stop){.tid = tid};
+    int rc = may_ask(tid);
+    if (!rc)
+        interrupt(s);
+    return rc;
+}
+
+int stop_await(struct stop *s, scry_nsec limit)
+{
+    struct waiting w;
+    waiting_begin(&w);
+    int rc = await_held(s, &w, limit);
+    waiting_end(&w);
+    return rc;
 }
 
 void stop_release(struct stop *s)

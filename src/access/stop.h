@@ -18,6 +18,9 @@ struct stop {
  * not stop within `limit` (uninterruptible sleep): then it has been let go again. A thread of a
  * process stopped by SIGSTOP can be read as it is and stays stopped afterwards. */
 int stop_thread(struct stop *s, pid_t tid, scry_nsec limit);
+/* Both halves of that, for whoever stops several: a thread that was asked must be waited for. */
+int stop_ask(struct stop *s, pid_t tid);
+int stop_await(struct stop *s, scry_nsec limit);
 /* Let it go. Safe on a zeroed struct and twice. */
 void stop_release(struct stop *s);
 /* A thread that did not stop in time cannot be let go before it does stop. Such threads are

@@ -95,11 +95,30 @@ static int list_tids(int task_fd, struct task_list *list)
     }
 }
 
-int tasks_read(const struct process *process, struct task_list *list)
+static int open_tasks(const struct process *process)
 {
     int task_fd = openat(process->proc_fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (task_fd >= 0)
+        return task_fd;
+    return errno == EACCES || errno == EPERM ? -SCRY_E_PERMISSION : -SCRY_E_GONE;
+}
+
+int tasks_ids(const struct process *process, struct task_list *list)
+{
+    int task_fd = open_tasks(process);
     if (task_fd < 0)
-        return errno == EACCES || errno == EPERM ? -SCRY_E_PERMISSION : -SCRY_E_GONE;
+        return task_fd;
+    list->count = 0;
+    int rc = list_tids(task_fd, list);
+    close(task_fd);
+    return rc;
+}
+
+int tasks_read(const struct process *process, struct task_list *list)
+{
+    int task_fd = open_tasks(process);
+    if (task_fd < 0)
+        return task_fd;
     size_t last_count = list->count;
     struct task *last = list->items;
     size_t last_cap = list->cap;

@@ -23,6 +23,8 @@ struct task_list {
 /* Refresh the list; memory is reused. ns_tid costs one more file per thread and is read only for
  * threads not seen before, and only when the process lives in another pid namespace. */
 int tasks_read(const struct process *process, struct task_list *list);
+/* Only which there are: nothing but the ids is filled in. */
+int tasks_ids(const struct process *process, struct task_list *list);
 const struct task *tasks_by_ns_tid(const struct task_list *list, pid_t ns_tid);
 void tasks_done(struct task_list *list);
 

@@ -5,8 +5,10 @@
  * list of their own for as long as something may come from them. */
 #include "engine/kernel_look.h"
 
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "engine/target_private.h"
 
@@ -17,19 +19,22 @@
 #define WANTED_FULLNESS 0.125 /* of the room for samples that wait to be collected */
 #define LEAST_WHILE     (10ULL * 1000 * 1000)
 #define PASSING         256
-#define JITTER_EVERY    (100ULL * 1000 * 1000)
-#define GONE_MEMORY     512    /* samples */
-#define GONE_LIMIT      0.0075 /* of them may be without a name */
-#define GONE_MOST       8      /* in the first ones */
-#define TORN_MOST       16     /* samples of a thread, one after the other */
+#define GONE_MEMORY     4096  /* samples */
+#define GONE_LIMIT      0.005 /* of them may be without a name */
+#define GONE_MOST       8     /* or none of the first ones says anything */
+#define TORN_MOST       16    /* samples of a thread, one after the other */
 #define PRICE_MEMORY    64
 
 struct kernel_target {
     struct kernel_walk *walk;
+    struct kernel_plan plan;
+    pthread_t opener; /* of the walk, in the background; it may touch nothing else here until ... */
+    atomic_bool opened; /* ... it is done */
+    scry_nsec since;    /* samples before that are nobody's */
     struct known_thread *passing[PASSING];
     size_t passing_count, passing_next;
-    scry_nsec last;                /* sample */
-    scry_nsec jittered, collected; /* when */
+    scry_nsec last;      /* sample */
+    scry_nsec collected; /* when */
     uint64_t seed, lost;
     double gone_share, seen;
     bool gone_now;   /* since the last collection */
@@ -37,7 +42,6 @@ struct kernel_target {
     double price;    /* the share of a thread's time that goes into following its chain, about */
     double pace;     /* collections per second */
     scry_nsec period;
-    scry_addr heads[KERNEL_WALK_HEADS];
     /* of the collection that is going on */
     struct target *target;
     const struct look *look;
@@ -45,7 +49,8 @@ struct kernel_target {
     void *context;
 };
 
-int target_kernel_begin(struct target *t, scry_nsec period, bool waiting, struct error *err)
+static int plan_walk(struct target *t, scry_nsec period, bool waiting,
+                     struct kernel_target **ret_kernel, struct error *err)
 {
     struct kernel_plan plan;
     int r = in_kernel_plan(t->python, &plan, err);
@@ -58,18 +63,107 @@ int target_kernel_begin(struct target *t, scry_nsec period, bool waiting, struct
     k->seed = clock_now();
     k->pace = FIRST_PACE;
     k->period = period / 1000 * 1000;
-    k->collected = k->seed;
-    memcpy(k->heads, plan.heads, sizeof(k->heads));
     plan.wait_period = waiting ? k->period : 0;
-    plan.begun = clock_now();
-    r = kernel_walk_open(t->process, &plan, period, &k->walk, err);
-    if (r < 0) {
-        free(k);
-        return r;
-    }
-    t->private->kernel = k;
+    plan.begun = k->seed;
+    k->plan = plan;
+    *ret_kernel = k;
     return 0;
 }
+
+static void kernel_target_free(struct kernel_target *k)
+{
+    kernel_walk_close(k->walk);
+    for (size_t i = 0; i < k->passing_count; i++)
+        known_thread_free(k->passing[i]);
+    free(k);
+}
+
+/* From now on; what was seen before that was seen from outside as well. */
+static void take_over(struct target *t, struct kernel_target *k)
+{
+    k->since = k->collected = clock_now();
+    t->private->kernel = k;
+}
+
+int target_kernel_begin(struct target *t, scry_nsec period, bool waiting, struct error *err)
+{
+    struct kernel_target *k;
+    int r = plan_walk(t, period, waiting, &k, err);
+    if (r < 0)
+        return r;
+    r = kernel_walk_open(t->process, &k->plan, k->period, &k->walk, err);
+    if (r < 0)
+        kernel_target_free(k);
+    else
+        take_over(t, k);
+    return r;
+}
+
+/* ---- in the background ---- */
+
+static void *open_walk(void *context)
+{
+    struct kernel_target *k = context;
+    if (kernel_walk_open(k->target->process, &k->plan, k->period, &k->walk, NULL) < 0)
+        k->walk = NULL;
+    atomic_store_explicit(&k->opened, true, memory_order_release);
+    return NULL;
+}
+
+/* Signals are for those who have always been there. */
+static bool start_opening(struct kernel_target *k)
+{
+    sigset_t all, former;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &former);
+    bool started = pthread_create(&k->opener, NULL, open_walk, k) == 0;
+    pthread_sigmask(SIG_SETMASK, &former, NULL);
+    return started;
+}
+
+bool target_kernel_prepare(struct target *t, scry_nsec period, bool waiting)
+{
+    struct kernel_target *k;
+    if (plan_walk(t, period, waiting, &k, NULL) < 0)
+        return false;
+    if (!start_opening(k)) {
+        kernel_target_free(k);
+        return false;
+    }
+    t->private->kernel_opening = k;
+    return true;
+}
+
+bool target_kernel_prepares(const struct target *t)
+{
+    return t->private->kernel_opening;
+}
+
+bool target_kernel_ready(struct target *t)
+{
+    struct kernel_target *k = t->private->kernel_opening;
+    if (!k || !atomic_load_explicit(&k->opened, memory_order_acquire))
+        return false;
+    pthread_join(k->opener, NULL);
+    t->private->kernel_opening = NULL;
+    if (k->walk)
+        take_over(t, k);
+    else
+        kernel_target_free(k);
+    return t->private->kernel;
+}
+
+static void stop_opening(struct target *t)
+{
+    struct kernel_target *k = t->private->kernel_opening;
+    if (!k)
+        return;
+    pthread_join(k->opener, NULL);
+    t->private->kernel_opening = NULL;
+    kernel_target_free(k);
+}
+
+/* ---- */
 
 bool target_kernel_sees_waiting(const struct target *t)
 {
@@ -81,16 +175,25 @@ bool target_kernel_runs(const struct target *t)
     return t->private->kernel;
 }
 
+/* What the kernel has told of counts for whoever looks from outside. */
+static void hand_back(struct known_thread *thread)
+{
+    scry_nsec owed = thread->kernel_ran, at = thread->kernel_ran_at;
+    if (thread->kernel_seen && at > owed && at - owed > thread->memo.run_counted)
+        thread->memo.run_counted = at - owed;
+    thread->kernel_seen = false;
+}
+
 void target_kernel_end(struct target *t)
 {
-    struct kernel_target *k = t->private->kernel;
-    if (!k)
+    struct target_private *p = t->private;
+    stop_opening(t);
+    if (!p->kernel)
         return;
-    kernel_walk_close(k->walk);
-    for (size_t i = 0; i < k->passing_count; i++)
-        known_thread_free(k->passing[i]);
-    free(k);
-    t->private->kernel = NULL;
+    for (size_t i = 0; i < p->known_count; i++)
+        hand_back(p->known[i]);
+    kernel_target_free(p->kernel);
+    p->kernel = NULL;
 }
 
 uint64_t target_kernel_lost(struct target *t)
@@ -220,12 +323,15 @@ static int hand_over(struct kernel_target *k, struct known_thread *thread, scry_
 }
 
 /* What the thread has run since its last sample, by the kernel's own account. At its first one, what it has run since the process was
- * first looked at; or a period, if it has begun since: what it has run so far would leave out those that end before they are seen. */
+ * first looked at, or since it was seen from outside; or a period, if it has begun since: what it has run so far would leave out those that
+ * end before they are seen. */
 static void count_time(struct known_thread *thread, const struct kernel_sample *sample)
 {
     if (!thread->kernel_seen) {
-        thread->kernel_ran_at = thread->run_before ? thread->run_before : sample->ran;
-        thread->kernel_ran = thread->run_before ? 0 : sample->period;
+        scry_nsec counted = thread->memo.run_counted;
+        counted = counted > thread->run_before ? counted : thread->run_before;
+        thread->kernel_ran_at = counted ? counted : sample->ran;
+        thread->kernel_ran = counted ? 0 : sample->period;
     }
     thread->kernel_seen = true;
     if (sample->ran > thread->kernel_ran_at) {
@@ -261,6 +367,8 @@ static int take_sample(const struct kernel_sample *sample, const struct kernel_n
 {
     struct kernel_target *k = context;
     struct target *t = k->target;
+    if (sample->time < k->since)
+        return 0;
     struct known_thread *thread = thread_of(k, sample);
     if (!thread || (!thread->in_kernel && !(thread->in_kernel = in_kernel_new())))
         return -SCRY_E_NO_MEMORY;
@@ -307,7 +415,7 @@ static bool has_strangers(const struct kernel_target *k)
             p->known[i]->python.interp + (scry_addr)k->target->python->layout.is_threads_head;
         bool known = head == last;
         for (size_t h = 0; h < KERNEL_WALK_HEADS && !known; h++)
-            known = k->heads[h] == head;
+            known = k->plan.heads[h] == head;
         if (!known)
             return true;
         last = head;
@@ -333,9 +441,6 @@ int target_kernel_collect(struct target *t, const struct look *look,
     t->stats.memory_calls = t->private->ahead_mem->under->calls;
     choose_pace(k, now);
     k->unreadable |= has_strangers(k);
-    if (now - k->jittered >= JITTER_EVERY) {
-        kernel_walk_jitter(k->walk, &k->seed);
-        k->jittered = now;
-    }
+    kernel_walk_jitter(k->walk, now, &k->seed);
     return r < 0 ? r : met < 0 && !process_alive(t->process) ? -SCRY_E_GONE : met;
 }

@@ -16,6 +16,12 @@ struct kernel_seen {
 /* Begin: what runs on each CPU is looked at once in a `period`; and with `waiting`, what waits for one, if the kernel can tell. UNSUPPORTED,
  * PERMISSION. */
 int target_kernel_begin(struct target *t, scry_nsec period, bool waiting, struct error *err);
+/* The same in the background, for that takes some tens of milliseconds: the process is looked at from outside until it is ready. False if
+ * it cannot be had. */
+bool target_kernel_prepare(struct target *t, scry_nsec period, bool waiting);
+bool target_kernel_prepares(const struct target *t);
+/* True: it runs from this moment on. Else it is not ready, or has failed and is no longer prepared. */
+bool target_kernel_ready(struct target *t);
 bool target_kernel_sees_waiting(const struct target *t);
 bool target_kernel_runs(const struct target *t);
 void target_kernel_end(struct target *t);

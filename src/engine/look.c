@@ -15,8 +15,9 @@
  *       to see whether that is still so, as far as a small share of the time allows. A thread that is
  *       met for the first time counts as one of these.
  *
- * With BLOCKING_NEVER nothing is stopped and what could not be proved is marked torn. One thread's
- * trouble costs its own sample only. */
+ * With BLOCKING_NEVER nothing is stopped and what could not be proved is marked torn. With BLOCKING_ALWAYS all threads are
+ * stopped first, and only then it is asked which there are and what they were doing: that is the truth which all else is held
+ * against. One thread's trouble costs its own sample only. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -120,10 +121,24 @@ static bool surely_runs(const struct known_thread *k, scry_nsec now)
            now - k->activity_at < ACTIVITY_EVERY;
 }
 
+/* What it did when it was stopped, whatever the kernel says of it now. */
+static void take_frozen_activity(const struct freeze *f, struct known_thread *k, scry_nsec now)
+{
+    bool ran;
+    if (k->watched)
+        task_watch_look(&k->watch, &ran);
+    k->activity = freeze_activity(f, k->tid);
+    k->activity_at = now;
+}
+
 /* Whether it may have run since its stack was read (L1). */
-static bool has_moved_on(struct known_thread *k, scry_nsec now)
+static bool has_moved_on(const struct target_private *p, struct known_thread *k, scry_nsec now)
 {
     k->ran = true;
+    if (p->freeze.count) {
+        take_frozen_activity(&p->freeze, k, now);
+        return true;
+    }
     if (!k->watched) {
         k->activity = TASK_UNKNOWN;
         return true;
@@ -209,30 +224,58 @@ static bool is_doubtful(const struct known_thread *k)
 /* The time is counted from the request, which is the most the thread can have stood still. What it is charged
  * for is from when it was seen to stand: on a busy machine it takes long to come to a stop, but it runs until it
  * does. */
-static int stop_and_read(struct target *t, const struct look *look, struct known_thread *k)
+static void count_stop(struct target *t, scry_nsec asked, scry_nsec stopped, scry_nsec end)
 {
-    struct stop stop = {0};
     struct target_private *p = t->private;
-    bool late = false;
-    int r = stop_thread(&stop, k->tid, look->stop_limit ? look->stop_limit : STOP_LIMIT);
-    scry_nsec stopped = clock_now();
-    if (r == 0)
-        r = walk_still(t, look, k, &late);
-    if (r == 0 && look->native)
-        native_capture(p->native, k->native, t->python, &k->python, k->tid, true, stopped);
-    stop_release(&stop);
-    scry_nsec end = clock_now(), charge = end - stopped + STOP_CHARGE;
+    scry_nsec charge = end - stopped + STOP_CHARGE, most = asked ? end - asked : 0;
     p->stop_credit -= charge < p->stop_credit ? charge : p->stop_credit;
     p->learn_credit += (int64_t)(charge / LEARN_PER_STOP);
     t->stats.stops++;
-    scry_nsec most = stop.asked ? end - stop.asked : 0;
     t->stats.stop_time += most;
     t->stats.held += charge;
     size_t bucket = (size_t)(most / STOP_STEP);
     t->stats.stop_times[bucket < STOP_BUCKETS ? bucket : STOP_BUCKETS - 1]++;
+}
+
+static int stop_and_read(struct target *t, const struct look *look, struct known_thread *k)
+{
+    struct stop stop = {0};
+    struct target_private *p = t->private;
+    bool late = false, frozen = freeze_holds(&p->freeze, k->tid);
+    int r = frozen ? 0 : stop_thread(&stop, k->tid, look->stop_limit ?: STOP_LIMIT);
+    scry_nsec stopped = clock_now();
+    if (r == 0)
+        r = walk_still(t, look, k, frozen ? NULL : &late);
+    if (r == 0 && look->native)
+        native_capture(p->native, k->native, t->python, &k->python, k->tid, true, stopped);
+    stop_release(&stop);
+    scry_nsec end = clock_now();
+    if (!frozen)
+        count_stop(t, stop.asked, stopped, end);
     if (r == 0 && look->native)
         native_finish(p->native, k->native, &k->python, end);
     return end_walk(t, k, r, late);
+}
+
+/* Without permission to stop any, they are looked at as they run. */
+static void freeze_all(struct target *t, const struct look *look)
+{
+    struct target_private *p = t->private;
+    if (look->blocking == BLOCKING_ALWAYS &&
+        freeze_begin(&p->freeze, t->process, look->stop_limit ?: STOP_LIMIT) == 0)
+        p->must_meet |= !python_threads_same(t->python, &p->mark);
+}
+
+static void go_on(struct target *t)
+{
+    struct freeze *f = &t->private->freeze;
+    if (!f->count)
+        return;
+    scry_nsec begun = f->begun;
+    size_t count = f->count;
+    freeze_end(f);
+    for (scry_nsec end = clock_now(); count; count--)
+        count_stop(t, begun, begun, end);
 }
 
 /* From a thread that stood still. */
@@ -255,6 +298,7 @@ static int read_stopped(struct target *t, const struct look *look, struct known_
     for (int i = 1; i < STOP_TRIES && r == 0 && is_to_be_read_again(look, k); i++) {
         k->root = root_of(k);
         /* Stopped again at once it would not have moved. */
+        freeze_let_go(&t->private->freeze, k->tid);
         struct timespec pause = {.tv_nsec = 20000L << i};
         nanosleep(&pause, NULL);
         r = stop_and_read(t, look, k);
@@ -655,10 +699,10 @@ static int finish_peek(struct target *t, const struct look *look, struct known_t
 
 /* ---- the look ---- */
 
-static bool is_wanted(const struct look *look, struct known_thread *k, scry_nsec now,
-                      bool *ret_read)
+static bool is_wanted(const struct target_private *p, const struct look *look,
+                      struct known_thread *k, scry_nsec now, bool *ret_read)
 {
-    *ret_read = has_moved_on(k, now) || look->visit || look->blocking == BLOCKING_ALWAYS;
+    *ret_read = has_moved_on(p, k, now) || look->visit || look->blocking == BLOCKING_ALWAYS;
     if (look->gil_only)
         return k->python.owns_gil;
     return !look->skip_idle || k->activity != TASK_BLOCKED;
@@ -683,7 +727,7 @@ static void ask_activity_late(struct target *t, const struct look *look, struct 
 {
     bool ran;
     scry_nsec now = t->private->last_look;
-    if (!k->watched || k->activity_at == now || k->python.owns_gil)
+    if (!k->watched || k->activity_at == now || k->python.owns_gil || t->private->freeze.count)
         return;
     k->activity = task_watch_look(&k->watch, &ran);
     k->activity_at = now;
@@ -748,7 +792,7 @@ static int plan_look(struct target *t, const struct look *look, scry_nsec now, s
     for (size_t i = 0; i < p->known_count; i++) {
         struct known_thread *k = p->known[i];
         bool read;
-        k->wanted = is_wanted(look, k, now, &read);
+        k->wanted = is_wanted(p, look, k, now, &read);
         plan->any_ran |= k->ran;
         k->wanted = k->wanted && is_chosen(t, look, k);
         if (k->activity == TASK_UNKNOWN && k->watched)
@@ -936,6 +980,7 @@ int target_look(struct target *t, const struct look *look, const struct snapshot
                       again */
     sweep_codes(t);
     earn_credit(p, now);
+    freeze_all(t, look);
     int r = LOOK_AGAIN;
     for (int i = 0; i < LOOK_TRIES && r == LOOK_AGAIN; i++) {
         r = meet(t, now);
@@ -948,6 +993,7 @@ int target_look(struct target *t, const struct look *look, const struct snapshot
         if (r == 0)
             r = threads_added(t, &plan, now) ? LOOK_AGAIN : carry_out(t, look, &plan);
     }
+    go_on(t);
     t->stats.memory_calls = p->ahead_mem->under->calls;
     if (r == LOOK_AGAIN)
         r = 0;

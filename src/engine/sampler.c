@@ -31,8 +31,11 @@
 #define PRICE_EAGER    0.1     /* ... for whoever asks for more than ... */
 #define EAGER          1000    /* ... so many looks a second */
 #define PRICE_EVER     0.5     /* whoever asks for it: it may be a trap */
+#define HURRY          5000    /* looks a second */
 #define KERNEL_FASTEST 20000.0 /* per second: more would take too much of the thread's own time */
-#define COLLECTOR_KEY  (UINT64_MAX - 1) /* no frame has it */
+#define COLLECTOR_KEY  (UINT64_MAX - 1)  /* no frame has it */
+#define KERNEL_LEAST   SCRY_NSEC_PER_SEC /* a shorter recording is over before that pays */
+#define KERNEL_MEMBERS 8 /* processes of a tree: each has timers of its own on every CPU */
 #define OWED_NAP       (1000ULL * 1000) /* while a thread that was told to stop has yet to be let go */
 
 struct sampler {
@@ -517,37 +520,74 @@ static const char *only_from_outside(const struct sampler_options *o)
                                             : NULL;
 }
 
-/* What waits for a CPU takes time on the wall, but no CPU time. Who does not insist on the kernel has it counted, there or from outside. */
-static int begin_in_kernel(struct sampler *s, struct target *t, struct error *err)
+static scry_nsec kernel_period(const struct sampler *s)
 {
-    scry_nsec period = (scry_nsec)((double)SCRY_NSEC_PER_SEC / s->options.rate);
-    bool waiting = !s->options.cpu;
-    int r = target_kernel_begin(t, period, waiting, err);
-    if (r == 0 && waiting && s->options.reader == READER_AUTO && !target_kernel_sees_waiting(t))
-        target_kernel_end(t);
-    return r;
+    return (scry_nsec)((double)SCRY_NSEC_PER_SEC / s->options.rate);
 }
 
-/* Where the stacks of each process are read, if that is not decided yet. */
-static int choose_readers(struct sampler *s, struct error *err)
+/* What waits for a CPU takes time on the wall, but no CPU time. */
+static bool wants_waiting(const struct sampler *s)
 {
-    const struct sampler_options *o = &s->options;
-    const char *hindrance = only_from_outside(o);
-    if (o->reader == READER_KERNEL && hindrance)
-        return error_set(err, -SCRY_E_USAGE, "the kernel cannot be asked for %s", hindrance);
-    s->collects = s->tree.count > 0;
+    return !s->options.cpu;
+}
+
+/* Who does not insist on the kernel has those counted that wait for a CPU, there or from outside. */
+static void check_waiting(struct sampler *s, struct member *m)
+{
+    if (target_kernel_runs(m->target) && wants_waiting(s) && s->options.reader == READER_AUTO &&
+        !target_kernel_sees_waiting(m->target))
+        target_kernel_end(m->target);
+}
+
+static int check_reader(const struct sampler *s, struct error *err)
+{
+    const char *hindrance = only_from_outside(&s->options);
+    if (s->options.reader != READER_KERNEL || !hindrance)
+        return 0;
+    return error_set(err, -SCRY_E_USAGE, "the kernel cannot be asked for %s", hindrance);
+}
+
+/* Whoever insists on the kernel waits for it, and so does whoever looks so often that meanwhile hardly any look would be in time. */
+static int begin_in_kernel(struct sampler *s, struct error *err)
+{
     for (size_t i = 0; i < s->tree.count; i++) {
         struct member *m = &s->tree.members[i];
-        if (!m->reader_chosen && o->reader != READER_MEMORY && !hindrance &&
-            !s->sink->ops->waiting) {
-            int r = begin_in_kernel(s, m->target, err);
-            if (r < 0 && r != -SCRY_E_GONE && o->reader == READER_KERNEL && !s->stats.ticks)
-                return r;
-        }
+        int r = target_kernel_begin(m->target, kernel_period(s), wants_waiting(s), err);
+        if (r < 0 && r != -SCRY_E_GONE && s->options.reader == READER_KERNEL)
+            return r;
         m->reader_chosen = true;
-        s->collects &= target_kernel_runs(m->target);
+        check_waiting(s, m);
     }
     return 0;
+}
+
+/* Whether it pays to have the kernel asked, and everything that was asked for can be had there. */
+static bool may_ask_kernel(const struct sampler *s)
+{
+    const struct sampler_options *o = &s->options;
+    bool brief = o->reader == READER_AUTO && o->duration && o->duration < KERNEL_LEAST;
+    return o->reader != READER_MEMORY && !brief && !only_from_outside(o) && !s->sink->ops->waiting;
+}
+
+/* Where the stacks of each process are read, if that is not decided yet: one after the other, and meanwhile from outside. */
+static void choose_readers(struct sampler *s)
+{
+    bool may = may_ask_kernel(s), busy = false;
+    size_t there = 0, most = s->options.reader == READER_AUTO ? KERNEL_MEMBERS : SIZE_MAX;
+    for (size_t i = 0; i < s->tree.count; i++) {
+        struct member *m = &s->tree.members[i];
+        if (target_kernel_ready(m->target))
+            check_waiting(s, m);
+        busy |= target_kernel_prepares(m->target);
+        there += target_kernel_runs(m->target);
+    }
+    for (size_t i = 0; i < s->tree.count && !busy; i++) {
+        struct member *m = &s->tree.members[i];
+        if (!m->reader_chosen && may && there < most)
+            busy = target_kernel_prepare(m->target, kernel_period(s), wants_waiting(s));
+        m->reader_chosen = true;
+    }
+    s->collects = s->tree.count > 0 && there == s->tree.count;
 }
 
 struct collection {
@@ -645,7 +685,7 @@ static int look_around(struct sampler *s, scry_nsec time)
     tree_refresh(&s->tree, s->slots.start + time);
     int r = 0;
     if (s->options.reader != READER_MEMORY) {
-        choose_readers(s, NULL);
+        choose_readers(s);
         r = collect(s, time, false);
     }
     if (r < 0 || s->collects) {
@@ -847,8 +887,12 @@ int sampler_run(struct sampler *s, bool (*tick)(const struct sampler_stats *, vo
                 void *context, enum sampler_end *ret_end, struct error *err)
 {
     int r = s->options.cpu ? check_account(s, err) : 0;
-    if (r == 0 && s->options.reader != READER_MEMORY)
-        r = choose_readers(s, err);
+    if (r == 0)
+        r = check_reader(s, err);
+    bool hurry = s->options.reader == READER_KERNEL || s->options.rate > HURRY;
+    if (r == 0 && hurry && may_ask_kernel(s))
+        r = begin_in_kernel(s, err);
+    choose_readers(s);
     if (r == 0)
         r = run(s, tick, context, ret_end, err);
     if (r == 0)

@@ -99,6 +99,7 @@ void target_close(struct target *t)
     struct target_private *p = t->private;
     target_kernel_end(t);
     known_threads_done(p);
+    freeze_done(&p->freeze);
     free(p->snapshot.threads);
     free(p->ranges);
     free(p->readers);

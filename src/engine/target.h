@@ -9,7 +9,7 @@
 
 enum blocking {
     BLOCKING_AUTO,   /* stop a thread only where its stack cannot be proved otherwise */
-    BLOCKING_ALWAYS, /* stop each thread while it is read */
+    BLOCKING_ALWAYS, /* stop all threads at one moment, and read them then */
     BLOCKING_NEVER,  /* never stop; what is unsure is marked torn */
 };
 

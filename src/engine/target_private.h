@@ -2,6 +2,7 @@
 #ifndef SCRY_ENGINE_TARGET_PRIVATE_H
 #define SCRY_ENGINE_TARGET_PRIVATE_H
 
+#include "access/freeze.h"
 #include "access/task.h"
 #include "cpython/in_kernel.h"
 #include "cpython/peek.h"
@@ -70,6 +71,7 @@ struct target_private {
     scry_nsec named_at;
     scry_nsec names_read_at;
 
+    struct freeze freeze;        /* with BLOCKING_ALWAYS, while the process is looked at */
     struct mem_ahead *ahead_mem; /* the target's memory, for a thread that stands still */
     struct snapshot snapshot;
     struct mem_range *ranges; /* scratch: one vectored read for many threads */
@@ -89,7 +91,8 @@ struct target_private {
 
     struct short_paths short_paths;
     struct native *native;        /* NULL unless native frames are asked for */
-    struct kernel_target *kernel; /* NULL unless it is looked at from inside the kernel */
+    struct kernel_target *kernel; /* NULL unless it is looked at from inside the kernel ... */
+    struct kernel_target *kernel_opening; /* ... or is to be soon */
 };
 
 scry_nsec clock_now(void);

@@ -477,7 +477,7 @@ static int run(const struct invocation *call, const void *values, struct error *
                 .duration = v->duration,
                 .gil_only = v->gil || v->mode == MODE_GIL,
                 .cpu = v->mode == MODE_CPU,
-                .reader = (enum reader)(v->reader < 0 ? READER_MEMORY : v->reader),
+                .reader = (enum reader)v->reader,
                 .idle = v->idle,
                 .subprocesses = v->subprocesses,
                 .choice =
@@ -550,9 +550,9 @@ static const struct option options[] = {
         .offset = offsetof(struct record_values, reader),
         .choices = reader_choices,
         .group = "Target",
-        .help = "Where stacks are read: memory, if not given, is from outside; kernel is in the "
-                "middle of the thread, by a program in the kernel (root, Python 3.11 and later), "
-                "which stops nobody and costs a fraction; auto is kernel where that can be had",
+        .help = "Where stacks are read: memory is from outside; kernel is in the middle of the "
+                "thread, by a program in the kernel (root, Python 3.11 and later), which stops "
+                "nobody and costs a fraction; auto, if not given, is kernel where that can be had",
     },
     OPTION_NATIVE(struct record_values, native),
     OPTION_NATIVE_ALL(struct record_values, native_all),
@@ -751,6 +751,6 @@ const struct command cmd_record = {
     .examples = examples,
     .words = WORDS_PROGRAM,
     .values_size = sizeof(struct record_values),
-    .defaults = &(const struct record_values){.mode = MODE_UNSAID},
+    .defaults = &(const struct record_values){.mode = MODE_UNSAID, .reader = READER_AUTO},
     .run = run,
 };

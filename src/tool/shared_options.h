@@ -43,7 +43,8 @@
         .name = "blocking", .argument = "WHEN", .kind = OPT_CHOICE,                                \
         .offset = offsetof(type, member), .group = "Target", .choices = blocking_choices,          \
         .help = "When a thread is stopped for the microseconds it is read: auto stops it only "    \
-                "when its stack cannot be proved otherwise"                                        \
+                "when its stack cannot be proved otherwise; always stops the whole process for "   \
+                "each look, as a reference"                                                        \
     }
 #define OPTION_NONBLOCKING(type, member)                                                           \
     {                                                                                              \

@@ -95,8 +95,8 @@ def test_files_in_a_row_without_a_gap(tool, busy):
         seconds, samples = seconds_of(tool, name)
         assert seconds > 0.05 and samples > 0
         # A thread that runs all the time: its samples stand for all of the time, but for what
-        # passed before the first look.
-        late = 0.2 if name == names[0] else 0.002
+        # passed before the first look, or since a timer of the CPU that it has left for another.
+        late = 0.2 if name == names[0] else 0.006
         assert sum(weights_of(tool, name)) == pytest.approx(seconds, abs=late)
 
 

@@ -162,6 +162,43 @@ while True:
 """
 
 
+def test_that_is_the_default_where_it_pays(kernel_python, tmp_path):
+    with harness.run_target(kernel_python, "work.py") as target:
+        _, stats = recorded(target.pid, tmp_path, seconds=1.5)
+        assert stats["processes_read_in_kernel"] == 1
+        _, stats = recorded(target.pid, tmp_path, seconds=0.5)
+        assert stats["processes_read_in_kernel"] == 0, "over before the kernel is ready"
+        _, stats = recorded(target.pid, tmp_path, "--reader", "memory", seconds=1.5)
+        assert stats["processes_read_in_kernel"] == 0
+
+
+@READ_THERE
+@pytest.mark.parametrize("mode", ["wall", "cpu"])
+def test_nothing_counts_twice_where_it_begins_outside(mode, python, tmp_path):
+    """While the kernel is being prepared it is looked at from outside."""
+    with running(python, "print('ready', flush=True)\nwhile True: pass") as process:
+        ran = harness.run_time(process.pid, process.pid)
+        stacks, stats = recorded(process.pid, tmp_path, "-r", "500", "--mode", mode, seconds=1.5)
+        ran = (harness.run_time(process.pid, process.pid) - ran) / 1e9
+    assert stats["processes_read_in_kernel"] == 1
+    assert stats["memory_reads"] > 0
+    if mode == "wall":
+        assert stats["missed"] + stats["samples"] == pytest.approx(750, rel=0.12)
+    else:
+        assert sum(stacks.values()) / 1e6 == pytest.approx(ran, rel=0.1)
+
+
+@pytest.mark.pythons(since=(3, 7))
+def test_all_threads_are_stopped_at_one_moment(python, tmp_path):
+    """The reference: threads that begin and end between two looks are there when everything stands still."""
+    flags = ("-r", "200", "--blocking", "always")
+    with running(python, CHURN) as process:
+        stacks, stats = recorded(process.pid, tmp_path, *flags, seconds=1)
+    assert stats["stops"] > stats["ticks"]
+    brief = sum(n for stack, n in stacks.items() if any(f.startswith("brief (") for f in stack))
+    assert brief > sum(stacks.values()) / 8, stacks
+
+
 @READ_THERE
 @pytest.mark.parametrize("mode", ["wall", "cpu"])
 def test_brief_threads_have_their_share(mode, python, tmp_path):

@@ -137,14 +137,16 @@ def test_every_stack_is_one_the_program_can_have(python, tmp_path):
         assert names[2:] in possible, names
 
 
-def test_never_more_samples_than_rate_and_duration_allow(python, tmp_path):
+@pytest.mark.parametrize("reader, most", [("memory", 51), ("auto", 56)])
+def test_never_more_samples_than_rate_and_duration_allow(reader, most, python, tmp_path):
+    """The timers of the kernel are up to a tenth off, now too fast, now too slow."""
     with harness.run_target(python, "work.py") as target:
         out = tmp_path / "out.txt"
-        done = record(target, out, "-f", "raw", "-d", "1", "-r", "50")
+        done = record(target, out, "-f", "raw", "-d", "1", "-r", "50", "--reader", reader)
         end = numbers_at_the_end(done.stderr)
         assert end["samples"] == sum(raw_stacks(out).values())
-        assert end["samples"] <= 51
-        assert end["samples"] + end["missed"] + end["late"] >= 45, end
+        assert end["samples"] <= most
+        assert end["samples"] + end["missed"] + end["late"] >= 100 - most - 4, end
 
 
 def test_gil_keeps_the_holder_alone(python, tmp_path):

@@ -18,6 +18,7 @@ import run
 
 SECONDS = 0.5
 RATE = 2500
+MEMORY = ("--reader", "memory")
 AS_FAST_AS_IT_CAN = 1_000_000  # several looks by one system call, from 3.13 on
 
 
@@ -38,7 +39,7 @@ def test_no_impossible_stack(python: pythons.Python, program, scry, tmp_path, to
     if python.minor < program.since:
         return  # the program needs a newer Python; nothing to sample
     with run.running(python, program) as pid:
-        verdict = grammar.judge(program, run.record(scry, pid, SECONDS, RATE, tmp_path))
+        verdict = grammar.judge(program, run.record(scry, pid, SECONDS, RATE, tmp_path, *MEMORY))
     totals.samples += verdict.samples
     totals.impossible += verdict.impossible
     totals.torn += verdict.torn
@@ -62,7 +63,7 @@ def test_a_fast_program_that_has_to_wait_is_not_taken_for_a_slow_one(
             busy = stack.enter_context(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
             stack.callback(busy.kill)
         pid = stack.enter_context(run.running(python, program))
-        run.record(scry, pid, 2 * SECONDS, RATE, tmp_path, "--stats", str(stats))
+        run.record(scry, pid, 2 * SECONDS, RATE, tmp_path, *MEMORY, "--stats", str(stats))
     counts = json.loads(stats.read_text())
     assert counts["samples"] > 0
     assert counts["stacks_peeked"] <= counts["samples"] / 20, counts
@@ -78,7 +79,7 @@ def test_code_that_is_never_known_while_it_runs_is_not_missed_by_peeking(
     program = next(p for p in grammar.programs() if p.name == "executed")
     stats = tmp_path / "stats.json"
     with run.running(python, program) as pid:
-        run.record(scry, pid, 4 * SECONDS, 500, tmp_path, "--stats", str(stats))
+        run.record(scry, pid, 4 * SECONDS, 500, tmp_path, *MEMORY, "--stats", str(stats))
     counts = json.loads(stats.read_text())
     assert counts["samples"] > 0
     assert counts["stacks_peeked"] <= counts["samples"] / 3, counts
