@@ -13,7 +13,7 @@ from report import Records
 Goal = tuple[str, str, bool | None]  # what, how much, reached; None: the noise is too great to say
 LOW = "scry"
 NEVER = "scry --nonblocking"
-KERNEL = "scry --reader kernel"
+MEMORY = "scry --reader memory"
 
 
 def middle(
@@ -59,14 +59,12 @@ def rate_goals(records: Records) -> list[Goal]:
         "highest rate, depth 20, default, against py-spy", top(LOW), top("py-spy"), 50
     )
     missed = middle(records, report.missed_of, target="deep20", tool=NEVER, rate=20_000)
-    goals += stop_goals(records)
+    goals += stop_goals(records, LOW) + stop_goals(records, MEMORY)
     goals += limit_goal(
         "missed at 20 kHz asked, depth 20, --nonblocking", missed, 0.01, report.percent
     )
-    missed = middle(records, report.missed_of, target="deep20", tool=KERNEL, rate=20_000)
-    return goals + limit_goal(
-        "the same with --reader kernel, which stops nobody either", missed, 0.01, report.percent
-    )
+    missed = middle(records, report.missed_of, target="deep20", tool=MEMORY, rate=20_000)
+    return goals + limit_goal("the same with --reader memory", missed, 0.01, report.percent)
 
 
 def floor_goals(records: Records) -> list[Goal]:
@@ -79,12 +77,12 @@ def floor_goals(records: Records) -> list[Goal]:
     )
 
 
-def stop_goals(records: Records) -> list[Goal]:
+def stop_goals(records: Records, tool: str) -> list[Goal]:
     plain = ("busy", "deep20", "deep200", "deep900")
     runs = [
         r
         for r in report.good(records)
-        if r["tool"] == LOW and r["rate"] == 1000 and r["target"] in plain
+        if r["tool"] == tool and r["rate"] == 1000 and r["target"] in plain
     ]
     if not runs:
         return []
@@ -93,12 +91,12 @@ def stop_goals(records: Records) -> list[Goal]:
         statistics.median(r["stops"] / max(1, r["samples"]) for r in group) for group in by_target
     )
     goals = limit_goal(
-        "samples of ordinary targets that stop a thread", share, 0.05, report.percent
+        f"samples of ordinary targets that stop a thread, {tool}", share, 0.05, report.percent
     )
     times = [r["median_stop_us"] for r in runs if r["stops"]]
     if times:
         goals += limit_goal(
-            "such a stop, by scry's clock, at the median",
+            f"such a stop, by scry's clock, at the median, {tool}",
             statistics.median(times),
             100,
             lambda v: f"{v:.3g} µs",
@@ -118,7 +116,7 @@ def paired_goals(records: Records) -> list[Goal]:
     limits = {"native160": 0.01, "busy": 0.005}
     goals: list[Goal] = []
     for (target, tool, rate, what), (lost, alone) in report.paired(records).items():
-        if tool not in (LOW, KERNEL):
+        if tool not in (LOW, MEMORY):
             continue
         value, low, high = report.interval(lost)
         _, quiet_low, quiet_high = report.interval(alone)
@@ -160,10 +158,10 @@ def cpu_goals(records: Records) -> list[Goal]:
             tool: middle(
                 records, lambda r: r["us_per_sample"], target="deep20", tool=tool, rate=rate
             )
-            for tool in (LOW, KERNEL, "py-spy", "profiling.sampling")
+            for tool in (LOW, MEMORY, "py-spy", "profiling.sampling")
         }
         name = f"CPU per sample, depth 20, {what}"
-        for tool in (LOW, KERNEL):
+        for tool in (LOW, MEMORY):
             goals += ratio_goal(f"{name}, py-spy against {tool}", cost["py-spy"], cost[tool], 10)
             goals += ratio_goal(
                 f"{name}, profiling.sampling against {tool}",

@@ -151,7 +151,7 @@ def possible(work: Pairs, seconds: float, rate: int, wanted: int, folder: Path) 
 
 def read_in_kernel(python: pythons.Python) -> bool:
     """Where the kernel allows it."""
-    return python.version >= (3, 11) and not python.free_threaded
+    return python.version >= (3, 6) and not python.free_threaded
 
 
 def shares_of(program: grammar.Program, text: str) -> tuple[Shares, float]:
@@ -281,7 +281,7 @@ def compare_all(work: Pairs, seconds: float, turns: int, folder: Path) -> list[s
         f"Turns of {seconds:g} s each. In each cell: the distance from the reference as a multiple of the noise floor",
         "(wanted for the default: at most 1.5), in brackets the distance itself, and that of all turns put together. Few turns say",
         f"little: a row with a figure over the limit is measured once more with {AGAIN} times as many, and stands here with both.",
-        "The default reads stacks in the kernel from 3.11 on, and from memory before; memory and --nonblocking are `--reader memory`.",
+        "The default reads stacks in the kernel (2.7 from memory); memory and --nonblocking are `--reader memory`.",
         "The build is the beginning of the program's SHA-256: rows of another one were measured before a change that is not theirs.",
         "",
     ]

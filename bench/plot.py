@@ -10,7 +10,7 @@ LEFT, RIGHT, TOP, BOTTOM = 80, 190, 46, 56
 COLOURS = {
     "scry": "#d1495b",
     "scry --nonblocking": "#edae49",
-    "scry --reader kernel": "#8c4a9e",
+    "scry --reader memory": "#8c4a9e",
     "py-spy": "#00798c",
     "py-spy --nonblocking": "#66c2c9",
     "profiling.sampling": "#5b6ee1",

@@ -282,8 +282,8 @@ def slowdown(session: Session) -> None:
 
 # target, Hz asked, how many pairs for each profiler that is wanted
 PAIRED = [
-    ("native160", 100, {"scry": 20, "scry --reader kernel": 20, "py-spy": 3}),
-    ("busy", 1_000, {"scry": 40, "scry --reader kernel": 40, "py-spy": 3}),
+    ("native160", 100, {"scry": 20, "scry --reader memory": 20, "py-spy": 3}),
+    ("busy", 1_000, {"scry": 40, "scry --reader memory": 40, "py-spy": 3}),
 ]
 
 

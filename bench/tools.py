@@ -141,10 +141,11 @@ class ScryNonblocking(Scry):
     options = ("--nonblocking",)
 
 
-class ScryKernel(Scry):
-    name = "scry --reader kernel"
-    options = ("--reader", "kernel")
-    fastest = 20_000
+class ScryMemory(Scry):
+    """As where the kernel cannot be asked."""
+
+    name = "scry --reader memory"
+    options = ("--reader", "memory")
 
 
 class ScryAlways(Scry):
@@ -357,7 +358,7 @@ def all_tools() -> list[Tool]:
     newest, older = choose_python((3, 99)), choose_python((3, 14))
     if newest is None:
         raise SystemExit("bench: no Python from 3.11 on was found; try ./dev pythons")
-    tools: list[Tool] = [Scry(newest), ScryNonblocking(newest), ScryKernel(newest)]
+    tools: list[Tool] = [Scry(newest), ScryNonblocking(newest), ScryMemory(newest)]
     py_spy = PySpy(newest)
     if os.access(py_spy.program, os.X_OK):
         tools += [py_spy, PySpyNonblocking(newest)]

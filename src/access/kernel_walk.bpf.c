@@ -11,9 +11,11 @@
 #include "kernel_walk_wire.h"
 
 #define THREADS      4096
-#define ASK_AGAIN_NS 20000000ULL
+#define YOUNG        20000000ULL /* nanoseconds; a thread that has no record may have one any moment */
+#define PATIENCE     2 /* a thread that has none is asked for again when it is met so often, then ... */
+#define PATIENCE_MAX 512 /* ... twice as often, and so on */
 #define PAGE         4096
-#define WINDOW_AT    128  /* in scratch.bytes; before it one node alone */
+#define WINDOW_AT    256  /* in scratch.bytes; before it one node alone */
 #define BYTES        8192 /* of it: a page, and the node that goes on behind it; a power of 2 */
 #define SEEN         512  /* a power of 2 */
 #define LONGEST      1000000000ULL
@@ -33,8 +35,13 @@ struct sched_info {
     unsigned long long run_delay;
 } __attribute__((preserve_access_index));
 
+struct thread_struct {
+    unsigned long fsbase;
+} __attribute__((preserve_access_index));
+
 struct task_struct {
     int pid, tgid;
+    struct thread_struct thread;
     struct sched_entity se;
     struct sched_info sched_info;
     __u64 start_time;
@@ -72,16 +79,19 @@ struct {
 
 /* What is known of a thread. */
 struct known {
-    __u64 record; /* 0 = it has none, as of ... */
-    __u64 asked;  /* ... then */
-    __u64 head;   /* of its list */
-    __u64 delay;  /* how long it has waited for a CPU so far ... */
-    __u64 owed;   /* ... and what of that no sample stands for */
-    __u64 waits;  /* both are known */
+    __u64 record;     /* 0 = it has none; that is asked ... */
+    __u32 left, wait; /* ... when it was met so often again; and so often since it was asked last */
+    __u64 head;       /* of its list */
+    __u64 delay;      /* how long it has stood in the queue of a CPU so far ... */
+    __u64 owed;       /* ... and what of its waiting no sample stands for */
+    __u64 waits;      /* both are known */
+    __u64 woken;      /* when; 0 = it got a CPU since */
+    __u64 woken_with; /* what it had run by then; if it has run since it was awake already */
+    __u32 tid;        /* as the target knows it */
 };
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
-    __type(key, __u32);
+    __type(key, __u32); /* its number for the kernel itself */
     __type(value, struct known);
     __uint(max_entries, THREADS);
 } threads SEC(".maps");
@@ -109,7 +119,7 @@ static inline __attribute__((always_inline)) long read_word(__u64 *to, __u64 at)
 
 struct search {
     __u64 at, found;
-    __u64 tid;
+    __u64 key;
     __u64 bare; /* one without a chain */
     __u32 list;
 };
@@ -140,7 +150,7 @@ static long look_at_record(__u32 i, struct search *s)
     if (read_word(&key, at + plan.record_key))
         return 1;
     /* The record of a thread that is about to be started may bear the id of the one that starts it. */
-    if (key == s->tid) {
+    if (key == s->key) {
         s->bare = at;
         if (first_node(at, &further)) {
             s->found = at;
@@ -151,9 +161,9 @@ static long look_at_record(__u32 i, struct search *s)
 }
 
 /* Fills in record and head. False: there is none now, but one that will be it soon. */
-ONCE int find_record(__u32 tid, struct known *to)
+ONCE int find_record(__u64 key, struct known *to)
 {
-    struct search s = {.tid = tid};
+    struct search s = {.key = key};
     if (!to)
         return 0;
     bpf_loop(KERNEL_WALK_RECORDS, look_at_record, &s, 0);
@@ -168,20 +178,50 @@ static inline __attribute__((always_inline)) __u64 began_at(void)
     return BPF_CORE_READ(task, start_time);
 }
 
+static inline __attribute__((always_inline)) int is_target(struct bpf_pidns_info *id)
+{
+    return !bpf_get_ns_current_pid_tgid(plan.ns_dev, plan.ns_ino, id, sizeof(*id)) &&
+           id->tgid == plan.tgid;
+}
+
+/* By which the thread that runs can be told from others in its record. */
+static inline __attribute__((always_inline)) __u64 own_key(__u32 tid)
+{
+    const struct task_struct *task = (const struct task_struct *)bpf_get_current_task();
+    return plan.key_is_pointer ? BPF_CORE_READ(task, thread.fsbase) : tid;
+}
+
+/* Looks for the record of the thread that runs, and remembers what it found; NULL = none. A thread that has none most likely never will. */
+ONCE int meet_thread(__u32 tid, __u32 waited)
+{
+    struct bpf_pidns_info id;
+    if (!is_target(&id))
+        return 0;
+    __u32 wait = waited < PATIENCE_MAX ? waited * 2 : PATIENCE_MAX;
+    struct known fresh = {.tid = id.pid, .left = wait, .wait = wait};
+    if (!find_record(own_key(id.pid), &fresh) ||
+        (!fresh.record && bpf_ktime_get_ns() - began_at() < YOUNG))
+        return 0; /* it may have one any moment */
+    bpf_map_update_elem(&threads, &tid, &fresh, BPF_ANY);
+    return fresh.record != 0;
+}
+
 /* Of the thread that runs; NULL = it has no record. */
-static inline __attribute__((always_inline)) struct known *thread_of(__u32 tid, __u64 now)
+static inline __attribute__((always_inline)) struct known *thread_of(__u32 tid)
 {
     __u64 key = 0;
     struct known *k = bpf_map_lookup_elem(&threads, &tid);
-    if (k && k->record && !read_word(&key, k->record + plan.record_key) && key == tid)
+    if (k && k->record && !read_word(&key, k->record + plan.record_key) && key == own_key(k->tid))
         return k;
-    if (k && !k->record && now - k->asked < ASK_AGAIN_NS)
-        return 0;
-    struct known fresh = {.asked = now};
-    if (!find_record(tid, &fresh) || (!fresh.record && now - began_at() < ASK_AGAIN_NS))
-        return 0; /* it may have one any moment */
-    bpf_map_update_elem(&threads, &tid, &fresh, BPF_ANY);
-    return fresh.record ? bpf_map_lookup_elem(&threads, &tid) : 0;
+    __u32 waited = PATIENCE;
+    if (k && !k->record) {
+        waited = k->wait;
+        if (k->left) {
+            k->left--;
+            return 0;
+        }
+    }
+    return meet_thread(tid, waited) ? bpf_map_lookup_elem(&threads, &tid) : 0;
 }
 
 /* ---- its chain ---- */
@@ -207,7 +247,8 @@ static inline __attribute__((always_inline)) __u64 read_mark(__u64 what, __u32 *
     if (bpf_probe_read_user(words, sizeof(words), (const void *)(what + plan.mark_at)))
         *flags |= KERNEL_WALK_FAULT;
     for (int i = 0; i < KERNEL_WALK_MARK_WORDS; i++)
-        mark = kernel_mark_mix(mark, words[i]);
+        if (i < plan.mark_words)
+            mark = kernel_mark_mix(mark, words[i]);
     if (read_word(&deep, words[plan.mark_deep & (KERNEL_WALK_MARK_WORDS - 1)] + plan.mark_deep_at))
         *flags |= KERNEL_WALK_FAULT;
     return kernel_mark_mix(mark, deep);
@@ -305,7 +346,7 @@ static long look_at_node(__u32 i, struct walk *w)
     if (at == w->further)
         w->met_further = 1;
     w->at = *(__u64 *)(node + plan.node_next);
-    if (node[plan.node_kind] >= plan.kind_hidden) {
+    if (plan.node_kind >= 0 && node[plan.node_kind] >= plan.kind_hidden) {
         w->flags |= KERNEL_WALK_HIDDEN;
         return 0;
     }
@@ -321,7 +362,7 @@ static long look_at_node(__u32 i, struct walk *w)
     const __u64 what = *(__u64 *)(node + plan.node_what) & ~plan.what_tags;
     k->addr = at;
     k->what = what;
-    k->where = *(__u64 *)(node + plan.node_where);
+    k->where = *(__u64 *)(node + plan.node_where) & plan.where_bits;
     w->flags |= mark_node(w->room, n, what, w->generation);
     w->count = n + 1;
     return 0;
@@ -392,12 +433,6 @@ ONCE int look(__u32 room, struct subject *of)
     return 0;
 }
 
-static inline __attribute__((always_inline)) int is_target(struct bpf_pidns_info *id)
-{
-    return !bpf_get_ns_current_pid_tgid(plan.ns_dev, plan.ns_ino, id, sizeof(*id)) &&
-           id->tgid == plan.tgid;
-}
-
 /* The time since this CPU's timer last went off, which may have been late or set anew; one that is far too long is nobody's. */
 static inline __attribute__((always_inline)) __u64 time_since(struct scratch *cpu, __u64 now,
                                                               __u64 period)
@@ -407,22 +442,28 @@ static inline __attribute__((always_inline)) __u64 time_since(struct scratch *cp
     return since > longest ? period : since;
 }
 
+/* Whether the target runs; which process that is, for the kernel itself, is found out by its number for whoever started scry. */
+static inline __attribute__((always_inline)) int target_runs(__u64 pid_tgid)
+{
+    struct bpf_pidns_info id;
+    if (!counts.process && is_target(&id))
+        counts.process = pid_tgid >> 32;
+    return counts.process && counts.process == pid_tgid >> 32;
+}
+
 SEC("perf_event")
 int on_timer(struct bpf_perf_event_data *ctx)
 {
-    struct bpf_pidns_info id;
-    __u64 now = bpf_ktime_get_ns();
+    __u64 now = bpf_ktime_get_ns(), pid_tgid = bpf_get_current_pid_tgid();
     __u32 room = KERNEL_WALK_SPARE + bpf_get_smp_processor_id();
     struct scratch *cpu = bpf_map_lookup_elem(&scratches, &room);
     __u64 since = cpu ? time_since(cpu, now, ctx->sample_period) : 0;
-    if (!since || !is_target(&id))
+    if (!since || !target_runs(pid_tgid))
         return 0;
-    if (!counts.process)
-        counts.process = bpf_get_current_pid_tgid() >> 32;
-    const struct known *k = thread_of(id.pid, now);
+    const struct known *k = thread_of(pid_tgid);
     if (!k)
         return 0;
-    struct subject of = {k->record, k->head, now, since, id.pid};
+    struct subject of = {k->record, k->head, now, since, k->tid};
     return look(room, &of);
 }
 
@@ -430,40 +471,31 @@ int on_timer(struct bpf_perf_event_data *ctx)
 
 /* A thread that was woken waits from then on, although the kernel counts only from when it stands in the queue of a CPU: one that was
  * idle has to take notice first, which takes long on a virtual machine. */
-struct woken {
-    __u64 at;
-    __u64 ran; /* by then; a thread that has run since was awake already */
-};
-struct {
-    __uint(type, BPF_MAP_TYPE_LRU_HASH);
-    __type(key, __u32); /* its number for the kernel itself */
-    __type(value, struct woken);
-    __uint(max_entries, THREADS);
-} woken SEC(".maps");
-
 SEC("raw_tp/sched_waking")
 int on_waking(struct bpf_raw_tracepoint_args *ctx)
 {
     const struct task_struct *task = (const struct task_struct *)ctx->args[0];
-    if (!counts.process || (__u32)BPF_CORE_READ(task, tgid) != counts.process)
+    __u32 ids[2]; /* pid and tgid stand side by side */
+    if (!counts.process || bpf_core_read(ids, sizeof(ids), &task->pid) || ids[1] != counts.process)
         return 0;
-    __u32 tid = BPF_CORE_READ(task, pid);
-    struct woken w = {bpf_ktime_get_ns(), BPF_CORE_READ(task, se.sum_exec_runtime)};
-    bpf_map_update_elem(&woken, &tid, &w, BPF_ANY);
+    __u32 tid = ids[0];
+    struct known *k = bpf_map_lookup_elem(&threads, &tid);
+    if (!k || !k->record)
+        return 0;
+    k->woken_with = BPF_CORE_READ(task, se.sum_exec_runtime);
+    k->woken = bpf_ktime_get_ns();
     return 0;
 }
 
 /* How long the thread that has just got a CPU had waited for it, having stood in a queue for `queued` of that. */
-static inline __attribute__((always_inline)) __u64 time_waited(const struct task_struct *task,
-                                                               __u64 now, __u64 queued)
+static inline __attribute__((always_inline)) __u64
+time_waited(struct known *k, const struct task_struct *task, __u64 now, __u64 queued)
 {
-    __u32 tid = bpf_get_current_pid_tgid();
-    struct woken *w = bpf_map_lookup_elem(&woken, &tid);
-    if (!w || !w->at)
+    __u64 woken = k->woken;
+    k->woken = 0;
+    if (!woken || k->woken_with != BPF_CORE_READ(task, se.sum_exec_runtime))
         return queued;
-    __u64 since = now - w->at, still = w->ran == BPF_CORE_READ(task, se.sum_exec_runtime);
-    w->at = 0;
-    return still && since > queued ? since : queued;
+    return now - woken > queued ? now - woken : queued;
 }
 
 /* How much of the time it has waited a sample is to stand for now: for each thread, one in each period of that. */
@@ -476,7 +508,7 @@ static inline __attribute__((always_inline)) __u64 owed_by(struct known *k, __u6
         k->delay = began_at() > plan.begun ? 0 : delay;
         k->owed = bpf_get_prandom_u32() * plan.wait_period >> 32;
     }
-    __u64 owed = k->owed + time_waited(task, now, delay - k->delay), whole;
+    __u64 owed = k->owed + time_waited(k, task, now, delay - k->delay), whole;
     k->delay = delay;
     whole = owed / plan.wait_period * plan.wait_period;
     k->owed = owed - whole;
@@ -487,12 +519,13 @@ static inline __attribute__((always_inline)) __u64 owed_by(struct known *k, __u6
 SEC("raw_tp/sched_exit_tp")
 int on_switch(void *ctx)
 {
-    struct bpf_pidns_info id;
-    if (bpf_get_current_pid_tgid() >> 32 != counts.process || !plan.wait_period || !is_target(&id))
+    __u64 pid_tgid = bpf_get_current_pid_tgid();
+    if (!plan.wait_period || !counts.process || pid_tgid >> 32 != counts.process)
         return 0;
-    __u64 now = bpf_ktime_get_ns();
-    struct known *k = thread_of(id.pid, now);
-    __u64 owed = k ? owed_by(k, now) : 0;
+    struct known *k = thread_of(pid_tgid);
+    if (!k)
+        return 0;
+    __u64 now = bpf_ktime_get_ns(), owed = owed_by(k, now);
     if (!owed)
         return 0;
     __u32 spare = bpf_get_smp_processor_id() & (KERNEL_WALK_SPARE - 1);
@@ -503,7 +536,7 @@ int on_switch(void *ctx)
         k->owed += owed;
         return 0;
     }
-    struct subject of = {k->record, k->head, now, owed, id.pid, KERNEL_WALK_WAITED};
+    struct subject of = {k->record, k->head, now, owed, k->tid, KERNEL_WALK_WAITED};
     look(spare, &of);
     to->taken = 0;
     return 0;

@@ -5,7 +5,7 @@
 #include <linux/types.h>
 
 #define KERNEL_WALK_NODES   2048 /* the longest chain that is followed; a power of 2 */
-#define KERNEL_WALK_SPAN    96   /* bytes of a node that can be looked at */
+#define KERNEL_WALK_SPAN    160  /* bytes of a node that can be looked at */
 #define KERNEL_WALK_HEADS   4
 #define KERNEL_WALK_RECORDS 4096      /* looked at when a thread's own is looked for */
 #define KERNEL_WALK_ROOM    (1 << 20) /* bytes, for samples that wait to be collected; a power of 2 */
@@ -21,22 +21,25 @@ struct kernel_plan {
     /* Threads that wait for a CPU count as well: one that began after `begun` (CLOCK_MONOTONIC) from its beginning on. 0 = they do not. */
     __u64 wait_period, begun;
     /* Records, one for each thread, in lists: where the pointers to their first ones stand (0 = no more lists), the
-     * pointer to the next record, and the word that is the thread's id. */
+     * pointer to the next record, and the word that is the thread's id, or its thread pointer (x86-64). */
     __s32 record_next, record_key;
+    __u32 key_is_pointer;
     __u64 heads[KERNEL_WALK_HEADS];
     /* The pointer to a thread's first node stands in its record; or in what the pointer there points at, with a pointer to
      * another such thing behind it, which points at a node further down the chain. */
     __s32 record_first, first_via;
-    /* In a node: the next one, what it is of, which place in that, of which kind it is (a byte), whether it is where a chain may
+    /* In a node: the next one, what it is of, which place in that (so many bits), of which kind it is (a byte), whether it is where a chain may
      * end (a byte). `span` bytes of a node have all of these. */
     __s32 node_next, node_what, node_where, node_kind, node_may_end;
     __u32 span;
+    __u64 where_bits;
     __u32 kind_hidden; /* nodes of this kind or a later one are followed but not told of */
     __u64 what_tags;   /* bits of node_what that are no part of the address */
     __s32 what_begin;  /* places begin so far behind `what`; one before that has not begun */
     /* What tells one thing that a node is of from another at the same address: a number in it; or where it has none, `mark_words` words from
-     * mark_at on, the word of which mark_deep counts being a pointer to something whose word at mark_deep_at is taken, too. */
+     * mark_at on (KERNEL_WALK_MARK_WORDS at most), the word of which mark_deep counts being a pointer to something whose word at mark_deep_at is taken, too. */
     __s32 mark_number, mark_at, mark_deep, mark_deep_at;
+    __u32 mark_words;
     /* A count, so far from the head of a thread's list, of `generation_size` bytes: while it stays the same, no address becomes another thing's. */
     __s32 generation;
     __u32 generation_size; /* 4 or 8; 0 = there is none */

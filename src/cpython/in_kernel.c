@@ -8,6 +8,8 @@
 
 #include "cpython/walk.h"
 
+#define MARK_WORDS_OLD 3 /* up to 3.10 there is no qualified name, and what follows changes */
+
 struct in_kernel {
     struct kernel_node *nodes; /* the last sample's, leaf first */
     size_t count, cap;
@@ -39,6 +41,7 @@ static void plan_mark(const struct layout *l, struct kernel_plan *plan)
     /* The names of file, function and where it is defined, and the table of lines, one after the other; and the hash of the function's
      * name, for an address comes back with another text. */
     plan->mark_at = l->co_filename;
+    plan->mark_words = l->if_size == LAYOUT_NONE ? MARK_WORDS_OLD : KERNEL_WALK_MARK_WORDS;
     plan->mark_deep = (l->co_name - l->co_filename) / 8;
     plan->mark_deep_at = l->ascii_length + 8;
 }
@@ -65,29 +68,52 @@ static int plan_lists(struct python *py, struct kernel_plan *plan)
 
 static bool fits(const struct kernel_plan *plan)
 {
-    const int32_t ends[] = {plan->node_next + 8, plan->node_what + 8, plan->node_where + 8,
+    int32_t where_size = plan->where_bits == UINT32_MAX ? 4 : 8;
+    const int32_t ends[] = {plan->node_next + 8, plan->node_what + 8, plan->node_where + where_size,
                             plan->node_kind + 1, plan->node_may_end + 1};
     uint32_t span = 0;
     for (size_t i = 0; i < ARRAY_LEN(ends); i++)
         if (ends[i] > (int32_t)span)
             span = (uint32_t)ends[i];
     return span <= plan->span && plan->span <= KERNEL_WALK_SPAN && plan->node_next >= 0 &&
-           plan->node_what >= 0 && plan->node_where >= 0 && plan->node_kind >= 0;
+           plan->node_what >= 0 && plan->node_where >= 0;
 }
 
-int in_kernel_plan(struct python *py, struct kernel_plan *ret, struct error *err)
+static bool can_be_read(const struct layout *l)
 {
-    const struct layout *l = &py->layout;
-    if (l->if_size == LAYOUT_NONE || l->ts_native_thread_id == LAYOUT_NONE || l->free_threaded) {
-        char version[32];
-        py_version_text(py, version, sizeof(version));
-        error_set(err, -SCRY_E_UNSUPPORTED,
-                  "the kernel cannot be asked to read stacks of Python %s", version);
-        error_hint(err, "it can from 3.11 on; here: --reader memory");
-        return -SCRY_E_UNSUPPORTED;
-    }
+    bool frames_by_pointer = l->if_size == LAYOUT_NONE;
+#if defined(__x86_64__)
+    bool threads_by_pointer = frames_by_pointer;
+#else
+    bool threads_by_pointer = false;
+#endif
+    return !l->free_threaded && l->ascii_length != LAYOUT_NONE &&
+           (l->ts_native_thread_id != LAYOUT_NONE || threads_by_pointer);
+}
+
+/* Up to 3.10 frames are objects, and a thread's state bears what pthread_self() says: on x86-64 that is the thread pointer. */
+static struct kernel_plan plan_objects(const struct layout *l)
+{
+    return (struct kernel_plan){
+        .record_next = l->ts_next,
+        .record_key = l->ts_thread_id,
+        .key_is_pointer = 1,
+        .record_first = l->ts_frame,
+        .first_via = KERNEL_WALK_NONE,
+        .node_next = l->fr_f_back,
+        .node_what = l->fr_f_code,
+        .node_where = l->fr_f_lasti,
+        .where_bits = UINT32_MAX,
+        .node_kind = KERNEL_WALK_NONE,
+        .node_may_end = KERNEL_WALK_NONE,
+        .span = (uint32_t)l->fr_f_lasti + 4,
+    };
+}
+
+static struct kernel_plan plan_frames(const struct layout *l)
+{
     bool through_cframe = l->ts_current_frame == LAYOUT_NONE;
-    *ret = (struct kernel_plan){
+    return (struct kernel_plan){
         .record_next = l->ts_next,
         .record_key = l->ts_native_thread_id,
         .record_first = through_cframe ? l->ts_cframe : l->ts_current_frame,
@@ -95,18 +121,33 @@ int in_kernel_plan(struct python *py, struct kernel_plan *ret, struct error *err
         .node_next = l->if_previous,
         .node_what = l->if_code,
         .node_where = l->if_instr,
+        .where_bits = UINT64_MAX,
         .node_kind = l->if_owner,
         .node_may_end = l->if_is_entry,
         .kind_hidden = OWNER_SHIM,
         .what_tags = l->tagged_refs ? TAG_MASK : 0,
         .what_begin = l->co_code_adaptive,
+        .span = (uint32_t)l->if_size < KERNEL_WALK_SPAN ? (uint32_t)l->if_size : KERNEL_WALK_SPAN,
     };
+}
+
+int in_kernel_plan(struct python *py, struct kernel_plan *ret, struct error *err)
+{
+    const struct layout *l = &py->layout;
+    if (!can_be_read(l)) {
+        char version[32];
+        py_version_text(py, version, sizeof(version));
+        error_set(err, -SCRY_E_UNSUPPORTED,
+                  "the kernel cannot be asked to read stacks of Python %s", version);
+        error_hint(err, "--reader memory can");
+        return -SCRY_E_UNSUPPORTED;
+    }
+    *ret = l->if_size == LAYOUT_NONE ? plan_objects(l) : plan_frames(l);
     plan_mark(l, ret);
     if (l->is_code_object_generation != LAYOUT_NONE) {
         ret->generation = l->is_code_object_generation - l->is_threads_head;
         ret->generation_size = l->counts_births ? 4 : 8;
     }
-    ret->span = (uint32_t)l->if_size < KERNEL_WALK_SPAN ? (uint32_t)l->if_size : KERNEL_WALK_SPAN;
     int r = plan_lists(py, ret);
     if (r < 0)
         return error_set(err, r, "Python's list of threads cannot be read");
@@ -132,7 +173,7 @@ static uint64_t mark_now(struct python *py, scry_addr code)
     if (mem_read(py->view.mem, code + (scry_addr)plan.mark_at, words, sizeof(words)) < 0 ||
         mem_read_u64(py->view.mem, words[plan.mark_deep] + (scry_addr)plan.mark_deep_at, &deep) < 0)
         return 0;
-    for (size_t i = 0; i < KERNEL_WALK_MARK_WORDS; i++)
+    for (size_t i = 0; i < plan.mark_words; i++)
         mark = kernel_mark_mix(mark, words[i]);
     return kernel_mark_mix(mark, deep);
 }
@@ -184,17 +225,21 @@ static size_t same_callers(const struct in_kernel *k, const struct kernel_node *
 
 static bool ends_well(const struct layout *l, const struct kernel_sample *s)
 {
-    uint32_t wanted = l->if_is_entry == LAYOUT_NONE ? KERNEL_WALK_HIDDEN : KERNEL_WALK_MAY;
-    return !(s->flags & (KERNEL_WALK_FAULT | KERNEL_WALK_CUT)) && (s->flags & wanted);
+    if (s->flags & (KERNEL_WALK_FAULT | KERNEL_WALK_CUT))
+        return false;
+    if (l->if_size == LAYOUT_NONE)
+        return true;
+    return s->flags & (l->if_is_entry == LAYOUT_NONE ? KERNEL_WALK_HIDDEN : KERNEL_WALK_MAY);
 }
 
-static struct found_frame *add_found(struct in_kernel *k, const struct kernel_node *node)
+static struct found_frame *add_found(struct in_kernel *k, const struct layout *l,
+                                     const struct kernel_node *node)
 {
     struct found_frame *f = found_add(&k->found);
     if (f) {
         f->addr = node->addr;
         f->code = node->what;
-        f->instr = node->where;
+        f->instr = l->if_size == LAYOUT_NONE ? (scry_addr)(int32_t)node->where : node->where;
     }
     return f;
 }
@@ -218,7 +263,7 @@ int in_kernel_take(struct in_kernel *k, struct python *py, struct kernel_walk *w
     for (size_t i = 0; i < count; i++) {
         bool known = i >= count - same || is_known(py, walk, &nodes[i]);
         gone |= !known;
-        if (known && !add_found(k, &nodes[i]))
+        if (known && !add_found(k, &py->layout, &nodes[i]))
             return -SCRY_E_NO_MEMORY;
     }
     /* Without all of them nobody may compare with it. */

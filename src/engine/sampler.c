@@ -20,19 +20,18 @@
 
 #define AHEAD_ABOVE                                                                                \
     250000.0 /* per second: slots so short that one system call can look in several */
-#define AHEAD          3
-#define REPORT_EVERY   (100ULL * 1000 * 1000)
-#define FLUSH_EVERY    SCRY_NSEC_PER_SEC
-#define WHOLE_EVERY    (400ULL * 1000 * 1000)
-#define REST           (20ULL * 1000 * 1000)
-#define LONGEST_NAP    (50ULL * 1000 * 1000)
-#define COLLECT_NAP    (2 * LONGEST_NAP)
-#define PRICE_MOST     0.02    /* of a thread's time for reading its stack in the kernel ... */
-#define PRICE_EAGER    0.1     /* ... for whoever asks for more than ... */
-#define EAGER          1000    /* ... so many looks a second */
-#define PRICE_EVER     0.5     /* whoever asks for it: it may be a trap */
-#define HURRY          5000    /* looks a second */
-#define KERNEL_FASTEST 20000.0 /* per second: more would take too much of the thread's own time */
+#define AHEAD        3
+#define REPORT_EVERY (100ULL * 1000 * 1000)
+#define FLUSH_EVERY  SCRY_NSEC_PER_SEC
+#define WHOLE_EVERY  (400ULL * 1000 * 1000)
+#define REST         (20ULL * 1000 * 1000)
+#define LONGEST_NAP  (50ULL * 1000 * 1000)
+#define COLLECT_NAP  (2 * LONGEST_NAP)
+#define PRICE_MOST   0.02 /* of a thread's time for reading its stack in the kernel */
+#define PRICE_EVER   0.5  /* whoever asks for it: it may be a trap */
+#define KERNEL_RATE                                                                                \
+    1000.0 /* per second; each sample interrupts the thread, which takes it longer than the reading ... */
+#define KERNEL_FASTEST 20000.0           /* ... and if somebody insists: more would take too much */
 #define COLLECTOR_KEY  (UINT64_MAX - 1)  /* no frame has it */
 #define KERNEL_LEAST   SCRY_NSEC_PER_SEC /* a shorter recording is over before that pays */
 #define KERNEL_MEMBERS 8 /* processes of a tree: each has timers of its own on every CPU */
@@ -547,16 +546,15 @@ static int check_reader(const struct sampler *s, struct error *err)
     return error_set(err, -SCRY_E_USAGE, "the kernel cannot be asked for %s", hindrance);
 }
 
-/* Whoever insists on the kernel waits for it, and so does whoever looks so often that meanwhile hardly any look would be in time. */
+/* Whoever insists on the kernel waits for it. */
 static int begin_in_kernel(struct sampler *s, struct error *err)
 {
     for (size_t i = 0; i < s->tree.count; i++) {
         struct member *m = &s->tree.members[i];
         int r = target_kernel_begin(m->target, kernel_period(s), wants_waiting(s), err);
-        if (r < 0 && r != -SCRY_E_GONE && s->options.reader == READER_KERNEL)
+        if (r < 0 && r != -SCRY_E_GONE)
             return r;
         m->reader_chosen = true;
-        check_waiting(s, m);
     }
     return 0;
 }
@@ -565,8 +563,10 @@ static int begin_in_kernel(struct sampler *s, struct error *err)
 static bool may_ask_kernel(const struct sampler *s)
 {
     const struct sampler_options *o = &s->options;
-    bool brief = o->reader == READER_AUTO && o->duration && o->duration < KERNEL_LEAST;
-    return o->reader != READER_MEMORY && !brief && !only_from_outside(o) && !s->sink->ops->waiting;
+    bool brief = o->duration && o->duration < KERNEL_LEAST;
+    if (o->reader == READER_AUTO && (brief || o->rate > KERNEL_RATE))
+        return false;
+    return o->reader != READER_MEMORY && !only_from_outside(o) && !s->sink->ops->waiting;
 }
 
 /* Where the stacks of each process are read, if that is not decided yet: one after the other, and meanwhile from outside. */
@@ -625,9 +625,7 @@ static int collect_member(struct sampler *s, struct member *m, scry_nsec time)
         return r;
     m->ended = r == -SCRY_E_GONE || (r < 0 && process_space_lost(m->target->process));
     s->stats.errors += r < 0 && !m->ended;
-    double most = s->options.reader != READER_AUTO ? PRICE_EVER
-                  : s->options.rate > EAGER        ? PRICE_EAGER
-                                                   : PRICE_MOST;
+    double most = s->options.reader == READER_AUTO ? PRICE_MOST : PRICE_EVER;
     if (target_kernel_fails(m->target) || target_kernel_price(m->target) > most) {
         target_kernel_end(m->target);
         s->collects = false;
@@ -889,8 +887,7 @@ int sampler_run(struct sampler *s, bool (*tick)(const struct sampler_stats *, vo
     int r = s->options.cpu ? check_account(s, err) : 0;
     if (r == 0)
         r = check_reader(s, err);
-    bool hurry = s->options.reader == READER_KERNEL || s->options.rate > HURRY;
-    if (r == 0 && hurry && may_ask_kernel(s))
+    if (r == 0 && s->options.reader == READER_KERNEL)
         r = begin_in_kernel(s, err);
     choose_readers(s);
     if (r == 0)

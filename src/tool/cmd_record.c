@@ -551,7 +551,7 @@ static const struct option options[] = {
         .choices = reader_choices,
         .group = "Target",
         .help = "Where stacks are read: memory is from outside; kernel is in the middle of the "
-                "thread, by a program in the kernel (root, Python 3.11 and later), which stops "
+                "thread, by a program in the kernel (root, Python 3 with a GIL), which stops "
                 "nobody and costs a fraction; auto, if not given, is kernel where that can be had",
     },
     OPTION_NATIVE(struct record_values, native),
