@@ -7,7 +7,7 @@
 The programs and their grammars are those of tests/oracle. Two parts:
 
 possible    default options at a high rate, every program on every interpreter, round after round until enough samples
-            are accepted; every one is checked against the grammar. Where the default reads in the kernel, memory is read, too.
+            are accepted; every one is checked against the grammar. At such a rate the default reads memory; the kernel is asked, too.
 shares      the distribution of stacks with default options, read from memory, and with --nonblocking, against a reference for which
             all threads of the process are stopped at one moment. All of them take turns on one running program. The distance is the
             total variation; the noise floor is the distance between two references of the same length. Each distance is the mean
@@ -46,6 +46,7 @@ Shares = dict[tuple[str, ...], int]
 TORN = re.compile(r";\[torn\] (\d+)$", re.MULTILINE)
 ALWAYS = ("--blocking", "always")
 MEMORY = ("--reader", "memory")
+KERNEL = ("--reader", "kernel")
 # name, rate, options; the first of each rate is the reference of the others
 WAYS = [
     ("reference, 100 Hz", 100, ALWAYS),
@@ -128,7 +129,7 @@ def possible(work: Pairs, seconds: float, rate: int, wanted: int, folder: Path) 
     while found.rounds == 0 or found.total() < wanted:
         before = found.total()
         for python, program in work:
-            for options in ((), MEMORY)[: 1 + read_in_kernel(python)]:
+            for options in ((), KERNEL)[: 1 + read_in_kernel(python)]:
                 try:
                     with run.running(python, program) as pid:
                         text = run.record(SCRY, pid, seconds, rate, folder, *options)

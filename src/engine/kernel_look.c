@@ -12,7 +12,7 @@
 
 #include "engine/target_private.h"
 
-#define LEAST_PACE      10.0
+#define LEAST_PACE      4.0
 #define FIRST_PACE      40.0
 #define MOST_PACE       640.0
 #define PACE_DECAY      0.9

@@ -26,9 +26,10 @@
 #define WHOLE_EVERY  (400ULL * 1000 * 1000)
 #define REST         (20ULL * 1000 * 1000)
 #define LONGEST_NAP  (50ULL * 1000 * 1000)
-#define COLLECT_NAP  (2 * LONGEST_NAP)
-#define PRICE_MOST   0.02 /* of a thread's time for reading its stack in the kernel */
-#define PRICE_EVER   0.5  /* whoever asks for it: it may be a trap */
+#define COLLECT_NAP  (5 * LONGEST_NAP) /* where no children are to be noticed soon as well ... */
+#define FAMILY_NAP   (2 * LONGEST_NAP) /* ... and where they are */
+#define PRICE_MOST   0.02              /* of a thread's time for reading its stack in the kernel */
+#define PRICE_EVER   0.5               /* whoever asks for it: it may be a trap */
 #define KERNEL_RATE                                                                                \
     1000.0 /* per second; each sample interrupts the thread, which takes it longer than the reading ... */
 #define KERNEL_FASTEST 20000.0           /* ... and if somebody insists: more would take too much */
@@ -662,6 +663,11 @@ static void await_collection(struct sampler *s, scry_nsec until)
         s->next = slots_now(&s->slots);
 }
 
+static scry_nsec longest_collect(const struct sampler *s)
+{
+    return s->options.subprocesses ? FAMILY_NAP : COLLECT_NAP;
+}
+
 /* How many slots a second there are to be. */
 static double wanted_rate(const struct sampler *s)
 {
@@ -670,7 +676,8 @@ static double wanted_rate(const struct sampler *s)
         double p = target_kernel_pace(s->tree.members[i].target);
         pace = p > pace ? p : pace;
     }
-    return pace > 0 ? pace : s->options.rate;
+    double least = (double)SCRY_NSEC_PER_SEC / (double)longest_collect(s);
+    return pace <= 0 ? s->options.rate : pace > least ? pace : least;
 }
 
 /* ---- */
@@ -829,7 +836,7 @@ static int run(struct sampler *s, bool (*tick)(const struct sampler_stats *, voi
         }
         if (time < s->next) {
             scry_nsec longest = stop_settle() > 0 ? OWED_NAP
-                                : s->collects     ? COLLECT_NAP
+                                : s->collects     ? longest_collect(s)
                                                   : LONGEST_NAP;
             scry_nsec until = s->next - time > longest ? time + longest : s->next;
             if (s->options.duration && until > s->options.duration)

@@ -209,7 +209,8 @@ def test_brief_threads_have_their_share(mode, python, tmp_path):
         stacks, stats = recorded(process.pid, tmp_path, *flags, seconds=2)
     assert stats["processes_read_in_kernel"] == 1
     brief = sum(n for stack, n in stacks.items() if any(f.startswith("brief (") for f in stack))
-    assert brief > sum(stacks.values()) / 3, stacks
+    # On the wall it counts as well how long a thread takes to get a CPU once it is woken.
+    assert brief > sum(stacks.values()) / (3 if mode == "cpu" else 8), stacks
 
 
 BESIDE_ANOTHER = """
