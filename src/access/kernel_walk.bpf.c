@@ -19,6 +19,7 @@
 #define BYTES        8192 /* of it: a page, and the node that goes on behind it; a power of 2 */
 #define SEEN         512  /* a power of 2 */
 #define LONGEST      1000000000ULL
+#define IDLE_UNIT    64 /* a power of 2 */
 
 /* The kernel proves a function that anybody might call once, others anew at each call and in each turn of a loop: fifty milliseconds in all. */
 #define ONCE __attribute__((noinline))
@@ -469,6 +470,13 @@ int on_timer(struct bpf_perf_event_data *ctx)
 
 /* ---- those who wait for a CPU ---- */
 
+/* Seldom, or the CPUs would be in each other's way. */
+static inline __attribute__((always_inline)) void count_idle(void)
+{
+    if (!(bpf_get_prandom_u32() & (IDLE_UNIT - 1)))
+        __sync_fetch_and_add(&counts.idle, IDLE_UNIT);
+}
+
 /* A thread that was woken waits from then on, although the kernel counts only from when it stands in the queue of a CPU: one that was
  * idle has to take notice first, which takes long on a virtual machine. */
 SEC("raw_tp/sched_waking")
@@ -480,8 +488,10 @@ int on_waking(struct bpf_raw_tracepoint_args *ctx)
         return 0;
     __u32 tid = ids[0];
     struct known *k = bpf_map_lookup_elem(&threads, &tid);
-    if (!k || !k->record)
+    if (!k || !k->record) {
+        count_idle();
         return 0;
+    }
     k->woken_with = BPF_CORE_READ(task, se.sum_exec_runtime);
     k->woken = bpf_ktime_get_ns();
     return 0;
@@ -523,8 +533,10 @@ int on_switch(void *ctx)
     if (!plan.wait_period || !counts.process || pid_tgid >> 32 != counts.process)
         return 0;
     struct known *k = thread_of(pid_tgid);
-    if (!k)
+    if (!k) {
+        count_idle();
         return 0;
+    }
     __u64 now = bpf_ktime_get_ns(), owed = owed_by(k, now);
     if (!owed)
         return 0;

@@ -348,6 +348,11 @@ double kernel_walk_fullness(const struct kernel_walk *w)
     return (double)w->taken / KERNEL_WALK_ROOM;
 }
 
+uint64_t kernel_walk_idle(const struct kernel_walk *w)
+{
+    return w->counts->idle;
+}
+
 uint64_t kernel_walk_lost(const struct kernel_walk *w)
 {
     return w->counts->lost;

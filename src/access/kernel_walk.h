@@ -37,6 +37,8 @@ int kernel_walk_fd(const struct kernel_walk *w);
 double kernel_walk_fullness(const struct kernel_walk *w);
 /* Samples that were lost because nobody took them in time. */
 uint64_t kernel_walk_lost(const struct kernel_walk *w);
+/* How often it was asked about waiting threads that Python does not know, so far. */
+uint64_t kernel_walk_idle(const struct kernel_walk *w);
 /* Now and then another period, somewhat off the one it was opened with: so that it never marches in step with what the program does. */
 void kernel_walk_jitter(struct kernel_walk *w, scry_nsec now, uint64_t *seed);
 

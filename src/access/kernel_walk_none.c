@@ -52,6 +52,12 @@ uint64_t kernel_walk_lost(const struct kernel_walk *w)
     return 0;
 }
 
+uint64_t kernel_walk_idle(const struct kernel_walk *w)
+{
+    (void)w;
+    return 0;
+}
+
 void kernel_walk_jitter(struct kernel_walk *w, scry_nsec now, uint64_t *seed)
 {
     (void)w, (void)now, (void)seed;

@@ -79,6 +79,8 @@ struct kernel_sample {
 struct kernel_counts {
     __u64 lost;    /* samples there was no room for */
     __u64 process; /* the target, by its number for the kernel itself; 0 = not met yet */
+    __u64
+        idle; /* how often, about, threads without a record were woken or got a CPU: that was looked at for nothing */
 };
 
 /* What is known, by address: a thing stands in the place of its address or in the one beside it (place ^ 1). */

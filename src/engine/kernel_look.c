@@ -24,6 +24,9 @@
 #define GONE_MOST       8     /* or none of the first ones says anything */
 #define TORN_MOST       16    /* samples of a thread, one after the other */
 #define PRICE_MEMORY    64
+#define IDLE_COST       500.0 /* nanoseconds, as a program with 160 native threads loses them */
+#define IDLE_SPAN       (100ULL * 1000 * 1000)
+#define IDLE_MEMORY     4 /* collections */
 
 struct kernel_target {
     struct kernel_walk *walk;
@@ -37,10 +40,13 @@ struct kernel_target {
     scry_nsec collected; /* when */
     uint64_t seed, lost;
     double gone_share, seen;
-    bool gone_now;   /* since the last collection */
-    bool unreadable; /* here */
-    double price;    /* the share of a thread's time that goes into following its chain, about */
-    double pace;     /* collections per second */
+    bool gone_now;     /* since the last collection */
+    bool unreadable;   /* here */
+    uint64_t idle;     /* counted so far, ... */
+    scry_nsec idle_at; /* when */
+    double nothing;    /* ... and the share of a CPU's time that goes into that, about */
+    double price;      /* the share of a thread's time that goes into following its chain, about */
+    double pace;       /* collections per second */
     scry_nsec period;
     /* of the collection that is going on */
     struct target *target;
@@ -81,7 +87,7 @@ static void kernel_target_free(struct kernel_target *k)
 /* From now on; what was seen before that was seen from outside as well. */
 static void take_over(struct target *t, struct kernel_target *k)
 {
-    k->since = k->collected = clock_now();
+    k->since = k->collected = k->idle_at = clock_now();
     t->private->kernel = k;
 }
 
@@ -423,9 +429,22 @@ static bool has_strangers(const struct kernel_target *k)
     return p->known_count > KERNEL_WALK_RECORDS;
 }
 
+/* Native threads by the hundred that wake each other have to pay for the hooks and get nothing for it. */
+static void check_idle(struct kernel_target *k, scry_nsec now_at)
+{
+    scry_nsec since = now_at - k->idle_at;
+    if (since < IDLE_SPAN)
+        return;
+    uint64_t idle = kernel_walk_idle(k->walk);
+    double now = (double)(idle - k->idle) * IDLE_COST / (double)since;
+    k->idle = idle;
+    k->idle_at = now_at;
+    k->nothing += (now - k->nothing) / IDLE_MEMORY;
+}
+
 double target_kernel_price(const struct target *t)
 {
-    return t->private->kernel->price;
+    return t->private->kernel->price + t->private->kernel->nothing;
 }
 
 int target_kernel_collect(struct target *t, const struct look *look,
@@ -439,6 +458,7 @@ int target_kernel_collect(struct target *t, const struct look *look,
     k->context = context;
     int r = kernel_walk_drain(k->walk, take_sample, k);
     t->stats.memory_calls = t->private->ahead_mem->under->calls;
+    check_idle(k, now);
     choose_pace(k, now);
     k->unreadable |= has_strangers(k);
     kernel_walk_jitter(k->walk, now, &k->seed);

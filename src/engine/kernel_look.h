@@ -37,7 +37,8 @@ uint64_t target_kernel_lost(struct target *t);
 /* This process has to be looked at from outside after all: functions come and go too fast to be asked for their names, or its stacks
  * cannot be read. */
 bool target_kernel_fails(const struct target *t);
-/* The share of its threads' own time that following their stacks takes, about: they may be so deep that looking from outside is kinder. */
+/* The share of its threads' own time that following their stacks takes, about, and of a CPU that its other threads lose: stacks may be so deep, and
+ * those so many, that looking from outside is kinder. */
 double target_kernel_price(const struct target *t);
 /* How often to collect, per second. */
 double target_kernel_pace(const struct target *t);
