@@ -513,8 +513,9 @@ static inline __attribute__((always_inline)) __u64 owed_by(struct known *k, __u6
 {
     const struct task_struct *task = (const struct task_struct *)bpf_get_current_task();
     __u64 delay = BPF_CORE_READ(task, sched_info.run_delay);
-    if (!k->waits) {
+    if (!k->waits || delay < k->delay) { /* or another thread with the number of one that ended */
         k->waits = 1;
+        k->woken = 0;
         k->delay = began_at() > plan.begun ? 0 : delay;
         k->owed = bpf_get_prandom_u32() * plan.wait_period >> 32;
     }

@@ -42,9 +42,9 @@ struct kernel_target {
     double gone_share, seen;
     bool gone_now;     /* since the last collection */
     bool unreadable;   /* here */
-    uint64_t idle;     /* counted so far, ... */
-    scry_nsec idle_at; /* when */
-    double nothing;    /* ... and the share of a CPU's time that goes into that, about */
+    uint64_t idle;     /* so often it was asked about threads that Python does not know, ... */
+    scry_nsec idle_at; /* ... until then ... */
+    double nothing;    /* ... and such a share of a CPU's time goes into that, about */
     double price;      /* the share of a thread's time that goes into following its chain, about */
     double pace;       /* collections per second */
     scry_nsec period;
@@ -393,6 +393,10 @@ static int take_sample(const struct kernel_sample *sample, const struct kernel_n
     thread->activity = TASK_RUNNING;
     t->stats.peeked += r == 0;
     scry_nsec waited = sample->flags & KERNEL_WALK_WAITED ? sample->period : 0;
+    if (waited > sample->time - k->since + k->period) {
+        thread->kernel_stands -= waited; /* longer than it was looked at: that cannot be */
+        return 0;
+    }
     return is_wanted(k, thread) ? hand_over(k, thread, sample->time, waited) : 0;
 }
 

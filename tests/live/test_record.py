@@ -146,7 +146,8 @@ def test_never_more_samples_than_rate_and_duration_allow(reader, most, python, t
         end = numbers_at_the_end(done.stderr)
         assert end["samples"] == sum(raw_stacks(out).values())
         assert end["samples"] <= most
-        assert end["samples"] + end["missed"] + end["late"] >= 100 - most - 4, end
+        if reader == "memory":  # which counts the looks that it was too late for
+            assert end["samples"] + end["missed"] + end["late"] >= 45, end
 
 
 def test_gil_keeps_the_holder_alone(python, tmp_path):
