@@ -176,12 +176,8 @@ def pooled(shares: list[Shares]) -> Shares:
 
 
 def alone_on_a_cpu(pid: int) -> None:
-    """All threads it has and will have; the profilers have the other one."""
-    subprocess.run(
-        ["taskset", "-ap", "-c", str(max(os.sched_getaffinity(0))), str(pid)],
-        stdout=subprocess.DEVNULL,
-        check=True,
-    )
+    """The main thread and all it starts from now on; the profilers have the other CPU."""
+    os.sched_setaffinity(pid, {max(os.sched_getaffinity(0))})
 
 
 def compare(
