@@ -1,7 +1,6 @@
 #include "access/freeze.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "access/registers.h"
 
@@ -9,28 +8,21 @@
 #define QUIET  2  /* rounds without any: a list is cut short where a thread ends while it is made */
 
 struct frozen {
-    pid_t tid;
     struct stop stop;
     enum task_activity activity;
 };
 
-static struct frozen *find(const struct freeze *f, pid_t tid)
-{
-    size_t low = 0, high = f->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (f->threads[middle].tid < tid)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < f->count && f->threads[low].tid == tid ? &f->threads[low] : NULL;
-}
-
 static int by_tid(const void *a, const void *b)
 {
     const struct frozen *x = a, *y = b;
-    return (x->tid > y->tid) - (x->tid < y->tid);
+    return (x->stop.tid > y->stop.tid) - (x->stop.tid < y->stop.tid);
+}
+
+/* Among the first `count`, which are in order. */
+static struct frozen *find(const struct freeze *f, size_t count, pid_t tid)
+{
+    struct frozen key = {.stop.tid = tid};
+    return count ? bsearch(&key, f->threads, count, sizeof(key), by_tid) : NULL;
 }
 
 static bool reserve(struct freeze *f, size_t count)
@@ -51,12 +43,10 @@ static int ask(struct freeze *f, size_t known)
     int r = 0;
     for (size_t i = 0; i < f->ids.count; i++) {
         pid_t tid = f->ids.items[i].tid;
-        struct frozen *had =
-            bsearch(&(struct frozen){.tid = tid}, f->threads, known, sizeof(*f->threads), by_tid);
-        if (had)
+        if (find(f, known, tid))
             continue;
         struct frozen *fresh = &f->threads[f->count];
-        *fresh = (struct frozen){.tid = tid, .activity = TASK_UNKNOWN};
+        *fresh = (struct frozen){.activity = TASK_UNKNOWN};
         int asked = stop_ask(&fresh->stop, tid);
         if (asked == 0)
             f->count++;
@@ -71,7 +61,7 @@ static void await(struct freeze *f, size_t first, scry_nsec limit)
     for (size_t i = first; i < f->count; i++) {
         struct frozen *t = &f->threads[i];
         if (stop_await(&t->stop, limit) == 0)
-            t->activity = registers_show_sleep(t->tid) ? TASK_BLOCKED : TASK_RUNNING;
+            t->activity = registers_show_sleep(t->stop.tid) ? TASK_BLOCKED : TASK_RUNNING;
     }
     if (f->count)
         qsort(f->threads, f->count, sizeof(*f->threads), by_tid);
@@ -100,19 +90,19 @@ int freeze_begin(struct freeze *f, const struct process *process, scry_nsec limi
 
 bool freeze_holds(const struct freeze *f, pid_t tid)
 {
-    const struct frozen *t = find(f, tid);
+    const struct frozen *t = find(f, f->count, tid);
     return t && t->stop.held;
 }
 
 enum task_activity freeze_activity(const struct freeze *f, pid_t tid)
 {
-    const struct frozen *t = find(f, tid);
+    const struct frozen *t = find(f, f->count, tid);
     return t && t->stop.held ? t->activity : TASK_UNKNOWN;
 }
 
 void freeze_let_go(struct freeze *f, pid_t tid)
 {
-    struct frozen *t = find(f, tid);
+    struct frozen *t = find(f, f->count, tid);
     if (t)
         stop_release(&t->stop);
 }
